@@ -1,0 +1,1 @@
+//! HTTP rules as pure functions.

@@ -1,0 +1,270 @@
+//! Decides whether a call may pass the breaker, and counts results while it is closed.
+//! It exists as one lock-free type because every call of every driver goes through it: the closed path is one
+//! load to enter and one load to leave.
+//! It refuses to decide how an open breaker recovers; that is [`super::Recovery`]'s, behind the driver's lock.
+
+use crate::{
+    breaker::{BreakerRules, window::Window},
+    lane::Lane,
+    sync::{AtomicI64, AtomicU64, Ordering},
+    time::Mono,
+};
+
+/// The state of a breaker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum State {
+    /// Traffic flows.
+    Closed,
+    /// Calls are refused.
+    Open,
+    /// Only probes pass.
+    HalfOpen,
+}
+
+impl State {
+    /// Returns the stable word.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Closed => "closed",
+            Self::Open => "open",
+            Self::HalfOpen => "half-open",
+        }
+    }
+}
+
+/// Numbers the states that a breaker has been in. A result counts only in the generation that admitted it, so
+/// a late one changes nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Generation(u64);
+
+/// The breaker's answer to a call that wants to pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Admission {
+    /// Closed: go on, and report the result under this generation.
+    Admitted(Generation),
+    /// Open, or half-open with every probe in flight.
+    Refused {
+        /// When the next probe may start; `None` if only a person can say.
+        next_probe: Option<Mono>,
+    },
+    /// The time for a probe has come: ask [`super::Recovery::probe`].
+    MayProbe,
+}
+
+/// A failure that opened the breaker. Exactly one caller gets it, and must hand it to
+/// [`super::Recovery::tripped`].
+#[derive(Debug, PartialEq, Eq)]
+#[must_use]
+pub struct Trip(pub(super) Generation);
+
+/// State, generation and failures in a row, packed into one word so that they change in one step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Word(u64);
+
+const STATE_BITS: u32 = 2;
+const RUN_BITS: u32 = 24;
+const RUN_ONE: u64 = 1 << STATE_BITS;
+const RUN_MASK: u64 = ((1 << RUN_BITS) - 1) << STATE_BITS;
+const GENERATION_SHIFT: u32 = STATE_BITS + RUN_BITS;
+
+impl Word {
+    const fn new(state: State, generation: u64) -> Self {
+        let state = match state {
+            State::Closed => 0,
+            State::Open => 1,
+            State::HalfOpen => 2,
+        };
+        Self((generation << GENERATION_SHIFT) | state)
+    }
+
+    const fn state(self) -> State {
+        match self.0 & ((1 << STATE_BITS) - 1) {
+            0 => State::Closed,
+            1 => State::Open,
+            _ => State::HalfOpen,
+        }
+    }
+
+    const fn generation(self) -> Generation {
+        Generation(self.0 >> GENERATION_SHIFT)
+    }
+
+    /// Failures in a row.
+    const fn run(self) -> u64 {
+        (self.0 & RUN_MASK) >> STATE_BITS
+    }
+
+    const fn is_closed_in(self, generation: Generation) -> bool {
+        matches!(self.state(), State::Closed) && self.generation().0 == generation.0
+    }
+
+    /// The same state and generation with no failures in a row.
+    const fn rested(self) -> Self {
+        Self(self.0 & !RUN_MASK)
+    }
+
+    /// The next generation, in `state`.
+    const fn next(self, state: State) -> Self {
+        Self::new(state, self.generation().0 + 1)
+    }
+}
+
+/// "Never by itself", as an instant.
+const NEVER: i64 = i64::MAX;
+
+/// The part of a breaker that calls touch: the same type in production and in virtual time.
+#[derive(Debug)]
+pub struct Gate {
+    consecutive: Option<u64>,
+    ratio: Option<(u32, u64)>,
+    window: Option<Window>,
+    word: AtomicU64,
+    next_probe: AtomicI64,
+}
+
+impl Gate {
+    /// Makes a closed gate. The rules must have passed [`BreakerRules::check`].
+    #[must_use]
+    pub fn new(rules: &BreakerRules) -> Self {
+        Self {
+            consecutive: rules.consecutive.map(u64::from),
+            ratio: rules
+                .ratio
+                .map(|ratio| (ratio.failures_ppm, u64::from(ratio.min_calls))),
+            window: rules.ratio.map(|ratio| Window::new(ratio.window)),
+            word: AtomicU64::new(Word::new(State::Closed, 0).0),
+            next_probe: AtomicI64::new(NEVER),
+        }
+    }
+
+    /// Answers a call that wants to pass at `now`. One load while closed; `now` is then not looked at.
+    #[must_use]
+    pub fn admit(&self, now: Mono) -> Admission {
+        let word = self.word();
+        match word.state() {
+            State::Closed => Admission::Admitted(word.generation()),
+            State::Open | State::HalfOpen => {
+                let next_probe = self.next_probe.load(Ordering::Acquire);
+                if next_probe == NEVER {
+                    Admission::Refused { next_probe: None }
+                } else if now.as_nanos() < next_probe {
+                    Admission::Refused {
+                        next_probe: Some(Mono::from_nanos(next_probe)),
+                    }
+                } else {
+                    Admission::MayProbe
+                }
+            }
+        }
+    }
+
+    /// Returns the generation to report under if the breaker is closed, whatever a hold says about admission.
+    #[must_use]
+    pub fn observe(&self) -> Option<Generation> {
+        let word = self.word();
+        matches!(word.state(), State::Closed).then(|| word.generation())
+    }
+
+    /// Counts a success of `generation`. One load where failures are not counted by time and none came before.
+    pub fn succeeded(&self, lane: Lane, now: Mono, generation: Generation) {
+        let mut word = self.word();
+        loop {
+            if !word.is_closed_in(generation) {
+                return;
+            }
+            if word.run() == 0 {
+                break;
+            }
+            match self.swap(word, word.rested()) {
+                Ok(()) => break,
+                Err(seen) => word = seen,
+            }
+        }
+        if let Some(window) = &self.window {
+            window.add(lane, now, false);
+        }
+    }
+
+    /// Counts a failure of `generation` and opens the breaker if that is the one too many.
+    ///
+    /// Of many failures at once exactly one gets the [`Trip`].
+    pub fn failed(&self, lane: Lane, now: Mono, generation: Generation) -> Option<Trip> {
+        let mut word = self.word();
+        if !word.is_closed_in(generation) {
+            return None;
+        }
+        if let Some(window) = &self.window {
+            window.add(lane, now, true);
+        }
+        let too_large_a_share = self.share_is_reached(now);
+        loop {
+            let next = if too_large_a_share || self.consecutive.is_some_and(|limit| word.run() + 1 >= limit) {
+                word.next(State::Open)
+            } else if self.consecutive.is_some() {
+                Word(word.0 + RUN_ONE)
+            } else {
+                return None;
+            };
+            match self.swap(word, next) {
+                Ok(()) => return matches!(next.state(), State::Open).then(|| Trip(next.generation())),
+                Err(seen) if seen.is_closed_in(generation) => word = seen,
+                Err(_) => return None,
+            }
+        }
+    }
+
+    /// Returns the present state.
+    #[must_use]
+    pub fn state(&self) -> State {
+        self.word().state()
+    }
+
+    /// Returns when the next probe may start: `None` while closed, and when only a person can say.
+    #[must_use]
+    pub fn next_probe(&self) -> Option<Mono> {
+        let at = self.next_probe.load(Ordering::Acquire);
+        (at != NEVER && self.state() != State::Closed).then(|| Mono::from_nanos(at))
+    }
+
+    pub(super) fn generation(&self) -> Generation {
+        self.word().generation()
+    }
+
+    /// Goes over to the next generation in `state`. Only the holder of the driver's lock calls this, and never
+    /// from closed, so there is nobody to race with but late results, which compare generations.
+    pub(super) fn turn(&self, state: State, next_probe: Option<Mono>) {
+        if state == State::Closed
+            && let Some(window) = &self.window
+        {
+            window.clear();
+        }
+        self.set_next_probe(next_probe);
+        self.word.store(self.word().next(state).0, Ordering::Release);
+    }
+
+    pub(super) fn set_next_probe(&self, next_probe: Option<Mono>) {
+        self.next_probe
+            .store(next_probe.map_or(NEVER, Mono::as_nanos), Ordering::Release);
+    }
+
+    fn share_is_reached(&self, now: Mono) -> bool {
+        let (Some((limit_ppm, min_calls)), Some(window)) = (self.ratio, &self.window) else {
+            return false;
+        };
+        let total = window.total(now);
+        total.calls >= min_calls
+            && u128::from(total.failures) * 1_000_000 >= u128::from(total.calls) * u128::from(limit_ppm)
+    }
+
+    fn word(&self) -> Word {
+        Word(self.word.load(Ordering::Acquire))
+    }
+
+    fn swap(&self, from: Word, to: Word) -> Result<(), Word> {
+        self.word
+            .compare_exchange_weak(from.0, to.0, Ordering::AcqRel, Ordering::Acquire)
+            .map(|_| ())
+            .map_err(Word)
+    }
+}

@@ -1,0 +1,278 @@
+//! Decides how a tripped breaker comes back: how long it stays open, who may probe, and what a probe proves.
+//! It exists apart from [`Gate`] because it changes rarely and several things at once; the driver keeps it
+//! behind its lock and every method changes the gate with it.
+//! It refuses to wait: an expired lease is noticed by whoever asks next.
+
+use core::time::Duration;
+
+use alloc::vec::Vec;
+
+use crate::{
+    breaker::{
+        BreakerRules, OpenFor,
+        gate::{Gate, Generation, State, Trip},
+    },
+    class::Verdict,
+    rng::Rng,
+    time::Mono,
+};
+
+/// A change of state, returned to the driver for its log and counters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transition {
+    /// The state left.
+    pub from: State,
+    /// The state entered.
+    pub to: State,
+    /// When.
+    pub at: Mono,
+    /// Why.
+    pub cause: Cause,
+}
+
+/// Why a breaker changed its state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Cause {
+    /// Failures in a row, or too large a share of them.
+    Tripped,
+    /// A probe was let through.
+    Probing,
+    /// Enough probes in a row succeeded.
+    Proven,
+    /// A probe failed.
+    ProbeFailed,
+    /// A probe gave no verdict within its lease.
+    LeaseExpired,
+    /// An operator's reset.
+    Reset,
+}
+
+impl Cause {
+    /// Returns the stable word.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Tripped => "tripped",
+            Self::Probing => "probing",
+            Self::Proven => "proven",
+            Self::ProbeFailed => "probe-failed",
+            Self::LeaseExpired => "lease-expired",
+            Self::Reset => "reset",
+        }
+    }
+}
+
+/// The right to make one trial call while the breaker is half-open. Give it back with [`Recovery::settle`];
+/// if that never happens, its lease ends it.
+#[derive(Debug, PartialEq, Eq)]
+#[must_use]
+pub struct Probe {
+    generation: Generation,
+    number: u64,
+}
+
+/// Who asks for a probe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asker {
+    /// An ordinary call, or a timer: may probe only when the open period is over.
+    Traffic,
+    /// A person: may probe at once, and is the only one who may when the breaker opens for [`OpenFor::Manual`].
+    Person,
+}
+
+#[derive(Debug)]
+struct Lease {
+    number: u64,
+    until: Mono,
+}
+
+/// The slow part of a breaker, in use only while it is not closed.
+#[derive(Debug)]
+pub struct Recovery {
+    rules: BreakerRules,
+    rng: Rng,
+    /// Openings in a row without a proven recovery between them.
+    openings: u32,
+    /// Successful probes in a row.
+    proofs: u32,
+    /// Probes in flight; at most `rules.probes`.
+    leases: Vec<Lease>,
+    issued: u64,
+    changed_at: Mono,
+}
+
+impl Recovery {
+    /// Makes the recovery part of a closed breaker. `seed` draws the jitter of its open periods.
+    #[must_use]
+    pub fn new(rules: BreakerRules, seed: u64) -> Self {
+        Self {
+            rules,
+            rng: Rng::new(seed),
+            openings: 0,
+            proofs: 0,
+            leases: Vec::new(),
+            issued: 0,
+            changed_at: Mono::ORIGIN,
+        }
+    }
+
+    /// Returns when the breaker last changed its state.
+    #[must_use]
+    pub const fn changed_at(&self) -> Mono {
+        self.changed_at
+    }
+
+    /// Starts the first open period. The gate is open since the trip was handed out; this sets its end.
+    ///
+    /// Changes nothing when a person has probed or reset the breaker before the lock was reached.
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "a token is spent by handing it over"
+    )]
+    pub fn tripped(&mut self, gate: &Gate, trip: Trip, now: Mono) -> Option<Transition> {
+        let Trip(generation) = trip;
+        if gate.generation() != generation {
+            return None;
+        }
+        self.leases.clear();
+        self.proofs = 0;
+        self.openings = 1;
+        gate.set_next_probe(self.open_until(now));
+        Some(self.changed(State::Closed, State::Open, now, Cause::Tripped))
+    }
+
+    /// Grants a probe if one may start at `now`, opening the gate half.
+    ///
+    /// The second value is the change of state that this brought about, if it did.
+    ///
+    /// # Errors
+    /// When the next probe may start; inside, `None` if only a person can say.
+    pub fn probe(
+        &mut self,
+        gate: &Gate,
+        now: Mono,
+        asker: Asker,
+    ) -> (Result<Probe, Option<Mono>>, Option<Transition>) {
+        let expired = self.expire(gate, now);
+        let may_start = match gate.state() {
+            State::Closed => false,
+            State::Open | State::HalfOpen => match asker {
+                Asker::Person => true,
+                Asker::Traffic => gate.next_probe().is_some_and(|at| at <= now),
+            },
+        };
+        if !may_start || self.leases.len() >= self.rules.probes as usize {
+            return (Err(gate.next_probe()), expired);
+        }
+        let opened_half = (gate.state() == State::Open).then(|| {
+            gate.turn(State::HalfOpen, None);
+            self.changed(State::Open, State::HalfOpen, now, Cause::Probing)
+        });
+        self.issued += 1;
+        self.leases.push(Lease {
+            number: self.issued,
+            until: now.after(self.rules.lease.unwrap_or(BreakerRules::LEASE)),
+        });
+        self.set_half_open_wait(gate, now);
+        (
+            Ok(Probe {
+                generation: gate.generation(),
+                number: self.issued,
+            }),
+            opened_half.or(expired),
+        )
+    }
+
+    /// Takes a probe back with its verdict. A neutral one proves nothing and only frees the place.
+    ///
+    /// A probe of an earlier generation, or one whose lease has ended, changes nothing.
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "a token is spent by handing it over"
+    )]
+    pub fn settle(&mut self, gate: &Gate, probe: Probe, verdict: Verdict, now: Mono) -> Option<Transition> {
+        let expired = self.expire(gate, now);
+        let Probe { generation, number } = probe;
+        if gate.generation() != generation {
+            return expired;
+        }
+        let place = self.leases.iter().position(|lease| lease.number == number)?;
+        self.leases.swap_remove(place);
+        match verdict {
+            Verdict::Failure => Some(self.reopen(gate, now, Cause::ProbeFailed)),
+            Verdict::Success => {
+                self.proofs += 1;
+                if self.proofs >= self.rules.close_after {
+                    return Some(self.close(gate, now, Cause::Proven));
+                }
+                self.set_half_open_wait(gate, now);
+                None
+            }
+            Verdict::Neutral => {
+                self.set_half_open_wait(gate, now);
+                None
+            }
+        }
+    }
+
+    /// Closes the breaker by an operator's word. Returns nothing when it was closed already.
+    pub fn reset(&mut self, gate: &Gate, now: Mono) -> Option<Transition> {
+        (gate.state() != State::Closed).then(|| self.close(gate, now, Cause::Reset))
+    }
+
+    /// Reopens a half-open breaker one of whose probes has outlived its lease.
+    ///
+    /// Every other method does this first; a driver with a timer may call it when [`Gate::next_probe`] is due.
+    pub fn expire(&mut self, gate: &Gate, now: Mono) -> Option<Transition> {
+        let overdue = gate.state() == State::HalfOpen && self.leases.iter().any(|lease| lease.until <= now);
+        overdue.then(|| self.reopen(gate, now, Cause::LeaseExpired))
+    }
+
+    fn reopen(&mut self, gate: &Gate, now: Mono, cause: Cause) -> Transition {
+        self.leases.clear();
+        self.proofs = 0;
+        self.openings = self.openings.saturating_add(1);
+        gate.turn(State::Open, self.open_until(now));
+        self.changed(State::HalfOpen, State::Open, now, cause)
+    }
+
+    fn close(&mut self, gate: &Gate, now: Mono, cause: Cause) -> Transition {
+        let from = gate.state();
+        self.leases.clear();
+        self.proofs = 0;
+        self.openings = 0;
+        gate.turn(State::Closed, None);
+        self.changed(from, State::Closed, now, cause)
+    }
+
+    /// While half-open, traffic may ask again at once if a place is free, else when the first lease ends.
+    /// Under [`OpenFor::Manual`] traffic never probes, but a lease still ends.
+    fn set_half_open_wait(&self, gate: &Gate, now: Mono) {
+        let first_lease_end = self.leases.iter().map(|lease| lease.until).min();
+        let place_is_free = self.leases.len() < self.rules.probes as usize;
+        gate.set_next_probe(match self.rules.open_for {
+            OpenFor::Timed { .. } if place_is_free => Some(now),
+            OpenFor::Timed { .. } | OpenFor::Manual => first_lease_end,
+        });
+    }
+
+    fn open_until(&mut self, now: Mono) -> Option<Mono> {
+        match self.rules.open_for {
+            OpenFor::Manual => None,
+            OpenFor::Timed {
+                first,
+                longest,
+                jitter_ppm,
+            } => {
+                let doublings = self.openings.saturating_sub(1).min(30);
+                let span: Duration = first.saturating_mul(1 << doublings).min(longest);
+                Some(now.after(self.rng.jitter(span, jitter_ppm)))
+            }
+        }
+    }
+
+    fn changed(&mut self, from: State, to: State, at: Mono, cause: Cause) -> Transition {
+        self.changed_at = at;
+        Transition { from, to, at, cause }
+    }
+}

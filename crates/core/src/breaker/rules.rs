@@ -1,0 +1,152 @@
+//! Decides when a breaker trips, how long it stays open and how it may close: the numbers, checked.
+//! It exists so that every default stands next to its range and its reason.
+//! It refuses combinations that could never trip or never close.
+
+use core::time::Duration;
+
+use crate::problem::Problems;
+
+/// Trips when the share of failures in a sliding time window reaches a limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ratio {
+    /// The share of failures that trips, in parts per million; 1 to 1 000 000.
+    pub failures_ppm: u32,
+    /// How far back calls count. Held in ten parts, so a call leaves between 90 % and 100 % of it later.
+    pub window: Duration,
+    /// Fewer calls than this in the window never trip.
+    pub min_calls: u32,
+}
+
+/// How long a breaker stays open before it may be probed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OpenFor {
+    /// Until somebody probes by hand.
+    Manual,
+    /// `first`, doubled with each reopening in a row, at most `longest`; each drawn ± `jitter_ppm`.
+    Timed {
+        /// The first open period.
+        first: Duration,
+        /// The cap on all of them.
+        longest: Duration,
+        /// The spread around each, in parts per million, at most 500 000.
+        jitter_ppm: u32,
+    },
+}
+
+/// The rules of one circuit breaker. At least one of `consecutive` and `ratio` trips it.
+///
+/// ```
+/// use evenkeel_core::{BreakerRules, Problems};
+/// let rules = BreakerRules { consecutive: Some(3), ..BreakerRules::NONE };
+/// let mut problems = Problems::default();
+/// rules.check("breaker", &mut problems);
+/// assert!(problems.is_empty());
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BreakerRules {
+    /// Trips after this many failures in a row; 1 to 1 000 000.
+    pub consecutive: Option<u32>,
+    /// Trips by share.
+    pub ratio: Option<Ratio>,
+    /// How long it stays open.
+    pub open_for: OpenFor,
+    /// At most this many probes in flight while half-open; 1 to 1000.
+    pub probes: u32,
+    /// Successful probes in a row that close; 1 to 1000.
+    pub close_after: u32,
+    /// How long a probe may go without a verdict before it counts as failed. `None` stands for the timeout of
+    /// the dependency, and where that is missing too, for [`BreakerRules::LEASE`].
+    pub lease: Option<Duration>,
+}
+
+impl BreakerRules {
+    /// First open period: long enough for a restart, short enough that one background probe costs nothing.
+    pub const OPEN_FOR_FIRST: Duration = Duration::from_millis(500);
+    /// Longest open period: a source that is back is noticed within two seconds.
+    pub const OPEN_FOR_LONGEST: Duration = Duration::from_secs(2);
+    /// Spread of open periods, so that many nodes do not probe in step.
+    pub const JITTER_PPM: u32 = 200_000;
+    /// Lease of a probe where neither a timeout nor a lease is declared.
+    pub const LEASE: Duration = Duration::from_secs(1);
+
+    /// No trips declared, everything else at its default. Not valid by itself.
+    pub const NONE: Self = Self {
+        consecutive: None,
+        ratio: None,
+        open_for: OpenFor::Timed {
+            first: Self::OPEN_FOR_FIRST,
+            longest: Self::OPEN_FOR_LONGEST,
+            jitter_ppm: Self::JITTER_PPM,
+        },
+        probes: 1,
+        close_after: 1,
+        lease: None,
+    };
+
+    /// Adds every problem of these rules to `problems`, each placed under `place`.
+    pub fn check(&self, place: &str, problems: &mut Problems) {
+        if self.consecutive.is_none() && self.ratio.is_none() {
+            problems.add(
+                place,
+                "no trip",
+                "`consecutive`, a failure ratio, or both",
+                "add `consecutive = 5`",
+            );
+        }
+        if let Some(consecutive) = self.consecutive {
+            problems.range(&[place, "consecutive"], u64::from(consecutive), 1, 1_000_000);
+        }
+        if let Some(ratio) = self.ratio {
+            problems.range(
+                &[place, "failure_ratio (parts per million)"],
+                u64::from(ratio.failures_ppm),
+                1,
+                1_000_000,
+            );
+            problems.span(
+                &[place, "window"],
+                ratio.window,
+                Duration::from_millis(100),
+                Duration::from_secs(3600),
+            );
+            problems.range(&[place, "min_calls"], u64::from(ratio.min_calls), 1, 1_000_000);
+        }
+        if let OpenFor::Timed {
+            first,
+            longest,
+            jitter_ppm,
+        } = self.open_for
+        {
+            problems.span(
+                &[place, "open_for"],
+                first,
+                Duration::from_millis(1),
+                Duration::from_secs(86_400),
+            );
+            problems.range(
+                &[place, "jitter (parts per million)"],
+                u64::from(jitter_ppm),
+                0,
+                500_000,
+            );
+            if longest < first {
+                problems.add(
+                    &alloc::format!("{place}.open_for_max"),
+                    &alloc::format!("{longest:?}"),
+                    &alloc::format!("`open_for` ({first:?}) or longer"),
+                    "raise it, or lower `open_for`",
+                );
+            }
+        }
+        problems.range(&[place, "probes"], u64::from(self.probes), 1, 1000);
+        problems.range(&[place, "close_after"], u64::from(self.close_after), 1, 1000);
+        if let Some(lease) = self.lease {
+            problems.span(
+                &[place, "lease"],
+                lease,
+                Duration::from_millis(1),
+                Duration::from_secs(3600),
+            );
+        }
+    }
+}

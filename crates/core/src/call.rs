@@ -1,0 +1,219 @@
+//! Decides the life of one Read call: what to do next, from its arrival to its one ending.
+//! It exists so that every driver, in real and in virtual time, walks through the same steps in the same order.
+//! It refuses to do anything itself: it looks nothing up, asks nobody and waits for nothing.
+//!
+//! A driver performs the [`Step`] it is given and reports what came of it; the report returns the next step:
+//!
+//! | step | the driver | reports |
+//! |---|---|---|
+//! | [`Step::Look`] | looks the snapshot up | [`ReadCall::found`] |
+//! | [`Step::Admit`] | asks breaker, bulkhead and resources, all or nothing | [`ReadCall::admitted`], [`ReadCall::refused`] |
+//! | [`Step::Attempt`] | asks the dependency, up to the limit | [`ReadCall::attempted`] |
+//! | [`Step::Serve`], [`Step::Refuse`], [`Step::Fail`] | ends the call | nothing |
+
+use core::time::Duration;
+
+use crate::{
+    age::Facts,
+    class::{Class, Table},
+    contract::{ReadContract, WhenBusy},
+    deadline::{Deadline, Limit},
+    ending::Rung,
+    hold::HoldMode,
+    ladder::{RungRule, Skips},
+    reason::{Reason, Skipped},
+    time::Mono,
+};
+
+/// What the driver does next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Look the snapshot up.
+    Look,
+    /// Ask for admission.
+    Admit,
+    /// Ask the dependency, until the limit at most.
+    Attempt(Limit),
+    /// Answer from this rung. The age is known for every rung but the default, which has none.
+    Serve(Rung, Option<Duration>),
+    /// Tell the caller that nobody can answer.
+    Refuse,
+    /// Hand on what the dependency itself said.
+    Fail,
+}
+
+/// One Read call on its way.
+#[derive(Debug)]
+pub struct ReadCall<'c> {
+    contract: &'c ReadContract,
+    table: &'c Table,
+    timeout: Option<Duration>,
+    hold: Option<HoldMode>,
+    deadline: Deadline,
+    reason: Option<Reason>,
+    skips: Skips,
+    /// The next rung of the ladder to try; `None` while the call is still above the ladder.
+    rung: Option<usize>,
+    /// An error of the dependency that is handed on when the ladder is exhausted.
+    pass_on: bool,
+}
+
+impl<'c> ReadCall<'c> {
+    /// Starts a call that arrived at `now`, and returns its first step.
+    #[must_use]
+    pub fn begin(
+        contract: &'c ReadContract,
+        table: &'c Table,
+        timeout: Option<Duration>,
+        hold: Option<HoldMode>,
+        now: Mono,
+    ) -> (Self, Step) {
+        let deadline = Deadline::fix(now, contract.deadline());
+        let mut call = Self {
+            contract,
+            table,
+            timeout,
+            hold,
+            deadline,
+            reason: None,
+            skips: Skips::default(),
+            rung: None,
+            pass_on: false,
+        };
+        let step = match hold {
+            None | Some(HoldMode::ForcedClosed | HoldMode::ForcedOpen) if contract.fresh_for().is_some() => {
+                Step::Look
+            }
+            None | Some(HoldMode::ForcedClosed) => Step::Admit,
+            Some(
+                HoldMode::ForcedOpen | HoldMode::ForcedOff | HoldMode::StaleOnly | HoldMode::DefaultOnly,
+            ) => call.held(),
+        };
+        (call, step)
+    }
+
+    /// Reports what [`Step::Look`] found.
+    pub fn found(&mut self, snapshot: Option<Facts>, now: Mono) -> Step {
+        if self.rung.is_some() {
+            return self.tried_stale(snapshot, now);
+        }
+        let lifetime = self.contract.fresh_for().unwrap_or(Duration::ZERO);
+        match snapshot
+            .ok_or(Skipped::NoSnapshot)
+            .and_then(|facts| facts.fresh(lifetime, now))
+        {
+            Ok(age) => Step::Serve(Rung::Fresh, Some(age)),
+            // Not being fresh is what every first call sees; it is no news unless the ladder is needed too.
+            Err(_) if self.hold == Some(HoldMode::ForcedOpen) => self.held(),
+            Err(_) => Step::Admit,
+        }
+    }
+
+    /// Reports that [`Step::Admit`] was granted.
+    pub fn admitted(&mut self, now: Mono) -> Step {
+        Step::Attempt(self.deadline.attempt(now, self.timeout))
+    }
+
+    /// Reports that [`Step::Admit`] was refused, with the word for why. The dependency was not asked.
+    pub fn refused(&mut self, reason: Reason) -> Step {
+        self.reason = Some(reason);
+        match self.contract.when_busy() {
+            WhenBusy::Ladder => self.descend(0),
+            WhenBusy::Refuse => Step::Refuse,
+        }
+    }
+
+    /// Reports the class of what [`Step::Attempt`] brought, `probe` telling whether it was made as a probe.
+    pub fn attempted(&mut self, class: Class, probe: bool) -> Step {
+        if class == Class::Answer {
+            return Step::Serve(Rung::Live, Some(Duration::ZERO));
+        }
+        let lower_rung = self.table.row(class).lower_rung;
+        // An answer that a contract sends down the ladder although it is a refusal goes by the word for answers.
+        let reason = class
+            .reason()
+            .or_else(|| lower_rung.then_some(Reason::ErrorAnswer));
+        self.pass_on = matches!(reason, Some(Reason::ErrorAnswer | Reason::Busy));
+        let probe_failed = probe && matches!(class, Class::Outage(_));
+        self.reason = if probe_failed {
+            Some(Reason::ProbeFailed)
+        } else {
+            reason
+        };
+        if lower_rung { self.descend(0) } else { Step::Fail }
+    }
+
+    /// Tells whether a rung of the ladder could answer now, so that nobody has to wait for a probe.
+    #[must_use]
+    pub fn has_servable_rung(&self, snapshot: Option<Facts>, now: Mono) -> bool {
+        self.contract.when_busy() == WhenBusy::Ladder
+            && self.contract.ladder().rungs().iter().any(|rule| match rule {
+                RungRule::Stale { max_age } => {
+                    snapshot.is_some_and(|facts| facts.stale(*max_age, now).is_ok())
+                }
+                RungRule::Default => true,
+            })
+    }
+
+    /// Returns the trigger that kept the call from being live, if one did.
+    #[must_use]
+    pub const fn reason(&self) -> Option<Reason> {
+        self.reason
+    }
+
+    /// Returns the rungs that were not used.
+    #[must_use]
+    pub const fn skips(&self) -> Skips {
+        self.skips
+    }
+
+    /// Returns the end of the whole call.
+    #[must_use]
+    pub const fn deadline(&self) -> Deadline {
+        self.deadline
+    }
+
+    fn held(&mut self) -> Step {
+        self.reason = Some(Reason::Held);
+        if self.hold == Some(HoldMode::ForcedOff) {
+            Step::Refuse
+        } else {
+            self.descend(0)
+        }
+    }
+
+    fn tried_stale(&mut self, snapshot: Option<Facts>, now: Mono) -> Step {
+        let max_age = self.contract.ladder().max_age().unwrap_or(Duration::ZERO);
+        match snapshot
+            .ok_or(Skipped::NoSnapshot)
+            .and_then(|facts| facts.stale(max_age, now))
+        {
+            Ok(age) => Step::Serve(Rung::Stale, Some(age)),
+            Err(why) => {
+                self.skips.note(Rung::Stale, why);
+                self.descend(self.rung.map_or(0, |rung| rung + 1))
+            }
+        }
+    }
+
+    /// Goes on with the rung at `from`, the first that no hold leaves out.
+    fn descend(&mut self, from: usize) -> Step {
+        for (index, rule) in self.contract.ladder().rungs().iter().enumerate().skip(from) {
+            let left_out = match self.hold {
+                Some(HoldMode::StaleOnly) => rule.rung() != Rung::Stale,
+                Some(HoldMode::DefaultOnly) => rule.rung() != Rung::Default,
+                None | Some(HoldMode::ForcedOpen | HoldMode::ForcedOff | HoldMode::ForcedClosed) => false,
+            };
+            if left_out {
+                self.skips.note(rule.rung(), Skipped::Held);
+                continue;
+            }
+            self.rung = Some(index);
+            return match rule {
+                RungRule::Stale { .. } => Step::Look,
+                RungRule::Default => Step::Serve(Rung::Default, None),
+            };
+        }
+        if self.pass_on { Step::Fail } else { Step::Refuse }
+    }
+}

@@ -1,0 +1,301 @@
+//! Decides whether a contract makes sense, turning a draft into a checked one.
+//! It exists so that the engine only ever runs contracts that were checked whole, and reports all that is wrong.
+//! It refuses to fill in a ladder: what a contract may serve is only ever what it lists.
+
+use alloc::{string::String, vec::Vec};
+use core::time::Duration;
+
+use crate::{
+    breaker::BreakerRules,
+    class::{Class, Row, Table},
+    ladder::{Ladder, RungRule},
+    problem::Problems,
+};
+
+/// What local refusals (no permit, open breaker) lead to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WhenBusy {
+    /// The ladder, as for an outage.
+    #[default]
+    Ladder,
+    /// A refusal, although a rung could answer.
+    Refuse,
+}
+
+/// What somebody wrote about a dependency. Nothing is on unless set.
+#[derive(Clone, Debug, Default)]
+pub struct DependencyDraft {
+    /// Its name: 1 to 64 characters of `A-Z a-z 0-9 - _ . /`.
+    pub name: String,
+    /// The longest span of one attempt: 1 ms to 1 h.
+    pub timeout: Option<Duration>,
+    /// The most attempts in flight: 1 to 1 000 000.
+    pub concurrency: Option<u32>,
+    /// When to stop asking.
+    pub breaker: Option<BreakerRules>,
+    /// Rows of the classification table that differ from the default one.
+    pub rows: Vec<(Class, Row)>,
+}
+
+/// A checked contract with a dependency.
+#[derive(Clone, Debug)]
+pub struct DependencyContract {
+    name: String,
+    timeout: Option<Duration>,
+    concurrency: Option<u32>,
+    breaker: Option<BreakerRules>,
+    table: Table,
+}
+
+const SHORTEST: Duration = Duration::from_millis(1);
+const LONGEST: Duration = Duration::from_secs(3600);
+
+impl DependencyDraft {
+    /// Checks the draft.
+    ///
+    /// # Errors
+    /// Every problem found.
+    pub fn check(self) -> Result<DependencyContract, Problems> {
+        let mut problems = Problems::default();
+        check_name("dependency name", &self.name, &mut problems);
+        if let Some(timeout) = self.timeout {
+            problems.span(&["timeout"], timeout, SHORTEST, LONGEST);
+        }
+        if let Some(concurrency) = self.concurrency {
+            problems.range(&["concurrency"], u64::from(concurrency), 1, 1_000_000);
+        }
+        let breaker = self.breaker.map(|rules| {
+            rules.check("breaker", &mut problems);
+            BreakerRules {
+                lease: rules.lease.or(self.timeout),
+                ..rules
+            }
+        });
+        let mut table = Table::default();
+        for (class, row) in self.rows {
+            if Table::is_fixed(class) {
+                problems.add(
+                    "classification",
+                    &alloc::format!("a row for `{}`", class.as_str()),
+                    "rows for outage, refusal, gone, busy",
+                    "remove it: this row is the same for every dependency",
+                );
+            }
+            table.set(class, row);
+        }
+        let Self {
+            name,
+            timeout,
+            concurrency,
+            ..
+        } = self;
+        problems.or(DependencyContract {
+            name,
+            timeout,
+            concurrency,
+            breaker,
+            table,
+        })
+    }
+}
+
+impl DependencyContract {
+    /// Returns the name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns the longest span of one attempt.
+    #[must_use]
+    pub const fn timeout(&self) -> Option<Duration> {
+        self.timeout
+    }
+
+    /// Returns the most attempts in flight.
+    #[must_use]
+    pub const fn concurrency(&self) -> Option<u32> {
+        self.concurrency
+    }
+
+    /// Returns the breaker's rules, the lease filled in.
+    #[must_use]
+    pub const fn breaker(&self) -> Option<&BreakerRules> {
+        self.breaker.as_ref()
+    }
+
+    /// Returns the classification table in force.
+    #[must_use]
+    pub const fn table(&self) -> &Table {
+        &self.table
+    }
+}
+
+/// What somebody wrote about a Read: data that may be reduced. Nothing is on unless set.
+#[derive(Clone, Debug, Default)]
+pub struct ReadDraft {
+    /// Its name: 1 to 64 characters of `A-Z a-z 0-9 - _ . /`.
+    pub name: String,
+    /// The longest span of a whole call: 1 ms to 1 h.
+    pub deadline: Option<Duration>,
+    /// How long an answer counts as fresh and is served without a call: 1 ms to 365 days.
+    pub fresh_for: Option<Duration>,
+    /// The rungs below live, in order.
+    pub ladder: Vec<RungRule>,
+    /// Nothing but an answer asked for this call.
+    pub exact: bool,
+    /// What local refusals lead to.
+    pub when_busy: WhenBusy,
+    /// Whether concurrent calls for one key may share one attempt.
+    pub coalesce: bool,
+}
+
+/// A checked Read contract.
+#[derive(Clone, Debug)]
+pub struct ReadContract {
+    name: String,
+    deadline: Option<Duration>,
+    fresh_for: Option<Duration>,
+    ladder: Ladder,
+    exact: bool,
+    when_busy: WhenBusy,
+    coalesce: bool,
+}
+
+impl ReadDraft {
+    /// Checks the draft.
+    ///
+    /// # Errors
+    /// Every problem found.
+    ///
+    /// ```
+    /// use evenkeel_core::{ReadDraft, RungRule};
+    /// use std::time::Duration;
+    /// let problems = ReadDraft {
+    ///     name: "price".into(),
+    ///     exact: true,
+    ///     deadline: Some(Duration::ZERO),
+    ///     ladder: vec![RungRule::Stale { max_age: Duration::from_secs(60) }],
+    ///     ..ReadDraft::default()
+    /// }
+    /// .check()
+    /// .unwrap_err();
+    /// assert_eq!(problems.list().len(), 2);
+    /// ```
+    pub fn check(self) -> Result<ReadContract, Problems> {
+        let mut problems = Problems::default();
+        check_name("name", &self.name, &mut problems);
+        if let Some(deadline) = self.deadline {
+            problems.span(&["deadline"], deadline, SHORTEST, LONGEST);
+        }
+        let ladder = Ladder::new(self.ladder);
+        ladder.check(self.exact, &mut problems);
+        if let Some(fresh_for) = self.fresh_for {
+            problems.span(&["fresh_for"], fresh_for, SHORTEST, Ladder::MAX_AGE_LIMIT);
+            if let Some(max_age) = ladder.max_age()
+                && max_age < fresh_for
+            {
+                problems.add(
+                    "fresh_for",
+                    &alloc::format!("{fresh_for:?}, longer than the stale rung's {max_age:?}"),
+                    "at most the age limit of the stale rung",
+                    "lower it, or raise the stale rung: as it stands that rung would never answer",
+                );
+            }
+        }
+        for (on, setting) in [
+            (self.fresh_for.is_some(), "fresh_for"),
+            (self.coalesce, "coalesce"),
+        ] {
+            if on && self.exact {
+                problems.add(
+                    setting,
+                    "set together with `exact`",
+                    "nothing but an answer asked for this call",
+                    "remove it, or `exact`",
+                );
+            }
+        }
+        let Self {
+            name,
+            deadline,
+            fresh_for,
+            exact,
+            when_busy,
+            coalesce,
+            ..
+        } = self;
+        problems.or(ReadContract {
+            name,
+            deadline,
+            fresh_for,
+            ladder,
+            exact,
+            when_busy,
+            coalesce,
+        })
+    }
+}
+
+impl ReadContract {
+    /// Returns the name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns the longest span of a whole call.
+    #[must_use]
+    pub const fn deadline(&self) -> Option<Duration> {
+        self.deadline
+    }
+
+    /// Returns how long an answer counts as fresh.
+    #[must_use]
+    pub const fn fresh_for(&self) -> Option<Duration> {
+        self.fresh_for
+    }
+
+    /// Returns the rungs below live.
+    #[must_use]
+    pub const fn ladder(&self) -> &Ladder {
+        &self.ladder
+    }
+
+    /// Tells whether nothing but an answer asked for this call will do.
+    #[must_use]
+    pub const fn exact(&self) -> bool {
+        self.exact
+    }
+
+    /// Returns what local refusals lead to.
+    #[must_use]
+    pub const fn when_busy(&self) -> WhenBusy {
+        self.when_busy
+    }
+
+    /// Tells whether concurrent calls for one key may share one attempt.
+    #[must_use]
+    pub const fn coalesce(&self) -> bool {
+        self.coalesce
+    }
+
+    /// Tells whether good answers are kept: only where a rung could serve them.
+    #[must_use]
+    pub fn keeps_snapshots(&self) -> bool {
+        self.fresh_for.is_some() || self.ladder.max_age().is_some()
+    }
+}
+
+/// Names become metric labels and header members, so they keep to characters that need no quoting there.
+fn check_name(place: &str, name: &str, problems: &mut Problems) {
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/');
+    if name.is_empty() || name.len() > 64 || !name.chars().all(fits) {
+        problems.add(
+            place,
+            &alloc::format!("{name:?}"),
+            "1 to 64 characters of A-Z a-z 0-9 - _ . /",
+            "choose a short plain name, such as `recommendations`",
+        );
+    }
+}

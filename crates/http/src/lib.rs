@@ -6,6 +6,7 @@ pub mod delays;
 pub mod directives;
 pub mod facts;
 mod grammar;
+pub mod hop;
 pub mod invalidate;
 pub mod reuse;
 pub mod status;

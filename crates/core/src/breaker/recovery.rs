@@ -102,7 +102,7 @@ pub struct Recovery {
 }
 
 impl Recovery {
-    /// Makes the recovery part of a closed breaker. `seed` draws the jitter of its open periods.
+    /// Makes the recovery part of a closed breaker, whose rules must have passed [`BreakerRules::check`]. `seed` draws the jitter of its open periods.
     #[must_use]
     pub fn new(rules: BreakerRules, seed: u64) -> Self {
         Self {
@@ -146,7 +146,8 @@ impl Recovery {
     /// The second value is the change of state that this brought about, if it did.
     ///
     /// # Errors
-    /// When the next probe may start; inside, `None` if only a person can say.
+    /// When the next probe may start; inside, `None` if only a person can say. A breaker that has closed in the
+    /// meantime needs no probe and gives `None` too: ask [`Gate::admit`] again.
     pub fn probe(
         &mut self,
         gate: &Gate,
@@ -185,34 +186,33 @@ impl Recovery {
 
     /// Takes a probe back with its verdict. A neutral one proves nothing and only frees the place.
     ///
-    /// A probe of an earlier generation, or one whose lease has ended, changes nothing.
+    /// A probe of an earlier generation changes nothing. After its lease a probe proves nothing either: a
+    /// success is too late to close, while a failure is still told as [`Cause::ProbeFailed`].
     #[expect(
         clippy::needless_pass_by_value,
         reason = "a token is spent by handing it over"
     )]
     pub fn settle(&mut self, gate: &Gate, probe: Probe, verdict: Verdict, now: Mono) -> Option<Transition> {
-        let expired = self.expire(gate, now);
         let Probe { generation, number } = probe;
-        if gate.generation() != generation {
-            return expired;
+        let of_this_generation = gate.generation() == generation;
+        let held = |lease: &Lease| of_this_generation && lease.number == number;
+        // A probe that ran into its timeout has outlived its lease by the same instant: it failed.
+        if verdict == Verdict::Failure && self.leases.iter().any(held) {
+            return Some(self.reopen(gate, now, Cause::ProbeFailed));
         }
-        let place = self.leases.iter().position(|lease| lease.number == number)?;
+        if let Some(expired) = self.expire(gate, now) {
+            return Some(expired);
+        }
+        let place = self.leases.iter().position(held)?;
         self.leases.swap_remove(place);
-        match verdict {
-            Verdict::Failure => Some(self.reopen(gate, now, Cause::ProbeFailed)),
-            Verdict::Success => {
-                self.proofs += 1;
-                if self.proofs >= self.rules.close_after {
-                    return Some(self.close(gate, now, Cause::Proven));
-                }
-                self.set_half_open_wait(gate, now);
-                None
-            }
-            Verdict::Neutral => {
-                self.set_half_open_wait(gate, now);
-                None
+        if verdict == Verdict::Success {
+            self.proofs += 1;
+            if self.proofs >= self.rules.close_after {
+                return Some(self.close(gate, now, Cause::Proven));
             }
         }
+        self.set_half_open_wait(gate, now);
+        None
     }
 
     /// Closes the breaker by an operator's word. Returns nothing when it was closed already.

@@ -24,9 +24,9 @@ pub enum OpenFor {
     Manual,
     /// `first`, doubled with each reopening in a row, at most `longest`; each drawn ± `jitter_ppm`.
     Timed {
-        /// The first open period.
+        /// The first open period: 1 ms to a day.
         first: Duration,
-        /// The cap on all of them.
+        /// The cap on all of them: at least `first`, at most a day.
         longest: Duration,
         /// The spread around each, in parts per million, at most 500 000.
         jitter_ppm: u32,
@@ -52,9 +52,11 @@ pub struct BreakerRules {
     pub open_for: OpenFor,
     /// At most this many probes in flight while half-open; 1 to 1000.
     pub probes: u32,
-    /// Successful probes in a row that close; 1 to 1000.
+    /// Successful probes in a row that close; 1 to 1000. It may be more than `probes`: they then prove the
+    /// recovery one after the other, and no minimum of calls applies to them.
     pub close_after: u32,
-    /// How long a probe may go without a verdict before it counts as failed. `None` stands for the timeout of
+    /// How long a probe may go without a verdict before it counts as failed: 1 ms to 1 h, and not less than the
+    /// timeout of the dependency, or answers between the two could never close the breaker. `None` stands for the timeout of
     /// the dependency, and where that is missing too, for [`BreakerRules::LEASE`].
     pub lease: Option<Duration>,
 }
@@ -128,6 +130,13 @@ impl BreakerRules {
                 u64::from(jitter_ppm),
                 0,
                 500_000,
+            );
+            // Beyond all reason a period would reach the end of time, and the breaker never be probed.
+            problems.span(
+                &[place, "open_for_max"],
+                longest,
+                Duration::from_millis(1),
+                Duration::from_secs(86_400),
             );
             if longest < first {
                 problems.add(

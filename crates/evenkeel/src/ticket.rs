@@ -78,6 +78,9 @@ pub(crate) struct Ticket<'a> {
     pub(crate) began: Now,
     /// When it ends.
     pub(crate) limit: Limit,
+    /// Whether the work waits; see [`crate::parked`].
+    pub(crate) parked: bool,
+    started: bool,
     settled: bool,
 }
 
@@ -91,6 +94,8 @@ impl<'a> Ticket<'a> {
             pass,
             began,
             limit,
+            parked: false,
+            started: false,
             settled: false,
         }
     }
@@ -99,8 +104,9 @@ impl<'a> Ticket<'a> {
         matches!(self.pass, Pass::Probe(_))
     }
 
-    /// Hands out what the work gets: its view of the call, and the permit, which is the work's from now on.
-    pub(crate) fn parts(&mut self) -> (Call<'a>, Option<Permit<'a>>) {
+    /// Starts the attempt and hands out what the work gets: its view of the call, and the permit, which is the work's from now on.
+    pub(crate) fn start(&mut self) -> (Call<'a>, Option<Permit<'a>>) {
+        self.started = true;
         let call = Call {
             dependency: self.dependency.again(),
             limit: self.limit,
@@ -155,19 +161,24 @@ impl<'a> Ticket<'a> {
 }
 
 impl Drop for Ticket<'_> {
-    /// The attempt ended without a verdict: its caller left, or the wrapped code broke.
+    /// The attempt ended without a verdict: it was never made, its caller left, or the wrapped code broke.
     fn drop(&mut self) {
         if self.settled {
             return;
         }
         self.settled = true;
         let now = self.dependency.engine.now().mono;
-        if std::thread::panicking() {
-            self.dependency.attempted(Class::Fault);
-            self.tell_breaker(Verdict::Failure, now);
-        } else {
-            self.dependency.attempted(Class::Cancelled);
-            self.tell_breaker(Verdict::Neutral, now);
-        }
+        let verdict = match (self.started, self.parked) {
+            (false, _) => Verdict::Neutral,
+            (true, true) => {
+                self.dependency.attempted(Class::Cancelled);
+                Verdict::Neutral
+            }
+            (true, false) => {
+                self.dependency.attempted(Class::Fault);
+                Verdict::Failure
+            }
+        };
+        self.tell_breaker(verdict, now);
     }
 }

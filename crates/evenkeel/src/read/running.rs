@@ -2,7 +2,7 @@
 //! It exists as a value that is dropped with the call, so that a caller who leaves is counted, whenever that is.
 //! It refuses to end twice, and to end uncounted.
 
-use std::{future::poll_fn, pin::pin, sync::Arc, task::Poll, time::Duration};
+use std::{pin::pin, sync::Arc, time::Duration};
 
 use evenkeel_core::{Asker, Class, Ending, Facts, Mono, Now, Outage, ReadCall, Reason, Rung, Step, Wall};
 use tokio::runtime::Handle;
@@ -14,6 +14,7 @@ use crate::{
     key::{self, EmptyScopePart, Key, Scope},
     lent::Lent,
     memory::Snapshot,
+    parked::park,
     read::{Usable, attempt::Attempted, observes, shared::Inner},
     ticket::{Call, Permit, Ticket},
     until::{Outcome, until},
@@ -44,6 +45,8 @@ pub(crate) struct Running<'c, T, E> {
     snapshot: Option<Arc<Snapshot<T>>>,
     retry_at: Option<Mono>,
     cause: Option<E>,
+    /// Whether the call waits; see [`crate::parked`].
+    parked: bool,
     counted: bool,
 }
 
@@ -64,21 +67,30 @@ where
         let key = if needs_key {
             Some(key::write(&guard.key, scope, key)?)
         } else {
+            key::check(scope)?;
             None
         };
         let now = guard.now();
         let (hold, retry_at) = match guard.look(now.mono) {
             None => (None, None),
-            Some((mode, until)) => (Some(mode), (until < Mono::END).then_some(until)),
+            // Only a hold that keeps calls away is a reason to come back when it ends.
+            Some((mode, until)) => (
+                Some(mode),
+                (until < Mono::END && !observes(Some(mode))).then_some(until),
+            ),
         };
         let contract = &guard.dependency.0.contract;
-        let (call, first) = ReadCall::begin(
+        let (mut call, mut first) = ReadCall::begin(
             &guard.contract,
             contract.table(),
             contract.timeout(),
             hold,
             now.mono,
         );
+        if asker == Asker::Person && first == Step::Look {
+            // A person who probes wants the dependency asked, whatever is kept.
+            first = call.found(None, now.mono);
+        }
         Ok(Self {
             guard,
             call,
@@ -91,12 +103,14 @@ where
             snapshot: None,
             retry_at,
             cause: None,
+            parked: false,
             counted: false,
         })
     }
 
-    pub(crate) fn key(&self) -> Option<&Key> {
-        self.key.as_ref()
+    /// Returns what an attempt needs of the call, and the mark to be kept while the call waits for it.
+    pub(crate) fn parts(&mut self) -> (Option<&Key>, &mut bool) {
+        (self.key.as_ref(), &mut self.parked)
     }
 
     pub(crate) fn start(&mut self) -> Halt<T, E> {
@@ -164,7 +178,11 @@ where
                         match self.wait(waiter).await {
                             Waited::Ended(step) => return self.finish(step),
                             Waited::Landed(landing) => match &*landing {
-                                Landing::Value { shareable: false, .. } => break,
+                                Landing::Value { value, shareable, .. }
+                                    if !shareable || !self.may_have(value) =>
+                                {
+                                    break;
+                                }
                                 Landing::Value { value, began, .. } => {
                                     return self.live(value.clone(), *began);
                                 }
@@ -183,14 +201,17 @@ where
             Err(refusal) => self.refused(refusal),
             Ok(ticket) => match self.in_background(ticket) {
                 Ok((runtime, ticket)) => {
-                    self.probe_apart(&runtime, ticket, work);
+                    guard.probe_apart(&runtime, self.key.clone(), ticket, work);
                     self.refused(Refusal {
                         reason: Reason::BreakerOpen,
                         retry_at: None,
                     })
                 }
                 Err(ticket) => {
-                    let attempted = guard.attempt(self.key.as_ref(), ticket, work).await;
+                    let attempted = {
+                        let (key, parked) = self.parts();
+                        park(parked, pin!(guard.attempt(key, ticket, work))).await
+                    };
                     self.attempted(attempted)
                 }
             },
@@ -207,19 +228,6 @@ where
             Ok(runtime) if self.call.has_servable_rung(facts, self.now.mono) => Ok((runtime, ticket)),
             Ok(_) | Err(_) => Err(ticket),
         }
-    }
-
-    fn probe_apart<F, Fut>(&self, runtime: &Handle, mut ticket: Ticket<'static>, work: F)
-    where
-        F: FnOnce(Call<'static>, Option<Permit<'static>>) -> Fut + Send + 'static,
-        Fut: Future<Output = Result<T, E>> + Send + 'static,
-    {
-        // The probe is the dependency's, not this caller's: it has the dependency's own limit.
-        ticket.limit = self.guard.dependency.0.own_limit(self.now.mono);
-        let (guard, key) = (Arc::clone(self.guard), self.key.clone());
-        runtime.spawn(async move {
-            drop(guard.attempt(key.as_ref(), ticket, work).await);
-        });
     }
 
     /// Starts a flight, which belongs to nobody who waits for it, and waits for it too.
@@ -244,12 +252,17 @@ where
                         retry_at: None,
                     };
                     flight.land(Landing::Refused(refusal), self.now.mono);
-                    self.probe_apart(&runtime, ticket, work);
+                    self.guard.probe_apart(&runtime, self.key.clone(), ticket, work);
                     return self.refused(refusal);
                 }
             };
         }
-        ticket.limit = self.guard.dependency.0.own_limit(self.now.mono);
+        let dependency = &self.guard.dependency.0;
+        ticket.limit = if ticket.is_probe() {
+            dependency.probe_limit(self.now.mono)
+        } else {
+            dependency.own_limit(self.now.mono)
+        };
         let waiter = flight.waiter();
         let (guard, key) = (Arc::clone(self.guard), self.key.clone());
         runtime.spawn(async move { guard.fly(key.as_ref(), ticket, flight, work).await });
@@ -273,7 +286,11 @@ where
     /// Waits for a flight until this call's own deadline.
     async fn wait(&mut self, waiter: Waiter<T, E>) -> Waited<T, E> {
         let clock = &self.guard.dependency.0.engine.shared().clock;
-        let waited = until(clock, self.call.deadline().at(), landing(waiter)).await;
+        let waited = {
+            let landing = pin!(landing(waiter));
+            let waiting = pin!(until(clock, self.call.deadline().at(), landing));
+            park(&mut self.parked, waiting).await
+        };
         self.now = self.guard.now();
         match waited {
             Outcome::AtOnce(Some(landing)) | Outcome::Later(Some(landing)) => Waited::Landed(landing),
@@ -346,10 +363,15 @@ where
     fn look(&mut self) -> Option<Facts> {
         let key = self.key.as_ref()?;
         let snapshot = self.guard.memory.get(key)?;
-        let usable = self.usable.is_none_or(|usable| usable(&snapshot.value));
+        let usable = self.may_have(&snapshot.value);
         let facts = snapshot.facts(usable);
         self.snapshot = Some(snapshot);
         Some(facts)
+    }
+
+    /// Tells whether this caller may be given a value that was not made for it.
+    fn may_have(&self, value: &T) -> bool {
+        self.usable.is_none_or(|usable| usable(value))
     }
 
     fn live(mut self, value: T, began: Now) -> End<T, E> {
@@ -420,49 +442,16 @@ enum Waited<T, E> {
     Vanished,
 }
 
-impl<T: Clone, E> Inner<T, E> {
-    /// Makes the attempt of a flight and lands it, unless everybody leaves first.
-    async fn fly<F, Fut>(&self, key: Option<&Key>, ticket: Ticket<'static>, flight: Flight<T, E>, work: F)
-    where
-        F: FnOnce(Call<'static>, Option<Permit<'static>>) -> Fut,
-        Fut: Future<Output = Result<T, E>>,
-    {
-        let attempted = {
-            let mut attempt = pin!(self.attempt(key, ticket, work));
-            let mut abandoned = pin!(flight.abandoned());
-            poll_fn(|context| match attempt.as_mut().poll(context) {
-                Poll::Ready(attempted) => Poll::Ready(Some(attempted)),
-                Poll::Pending => abandoned.as_mut().poll(context).map(|()| None),
-            })
-            .await
-        };
-        let landing = match attempted {
-            None => return,
-            Some(Attempted::Value { value, began }) => {
-                let shareable = self.class_of(&value) == Class::Answer
-                    && self.share_if.as_ref().is_none_or(|share_if| share_if(&value));
-                Landing::Value {
-                    value,
-                    began,
-                    shareable,
-                }
-            }
-            Some(Attempted::Error { class, error, probe }) => Landing::Error { class, error, probe },
-        };
-        flight.land(landing, self.now().mono);
-    }
-}
-
 impl<T, E> Drop for Running<'_, T, E> {
     /// The caller left, or the wrapped code broke.
     fn drop(&mut self) {
         if self.counted {
             return;
         }
-        if std::thread::panicking() {
-            self.guard.counters.ended(Ending::Failed, Some(Reason::Fault));
-        } else {
+        if self.parked {
             self.guard.counters.ended(Ending::Abandoned, None);
+        } else {
+            self.guard.counters.ended(Ending::Failed, Some(Reason::Fault));
         }
     }
 }

@@ -1,8 +1,10 @@
 //! Callers who leave, at every await point there is: nothing stays behind, and nobody is blamed.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "what breaks a test fails it")]
+
 mod support;
 
-use std::{future::Future, pin::Pin, task::Poll};
+use std::{pin::Pin, task::Poll};
 
 use evenkeel::{Class, Ending, ManualClock, Read, Rung, State, stale};
 use support::{End, Fail, MS, Origin, SECOND, engine, poll, settle};
@@ -111,7 +113,9 @@ fn with_permit(stage: &Stage) -> Calling {
     })
 }
 
-const EVERY_WAY: [(&str, fn(&Stage) -> Calling); 4] = [
+type Begin = fn(&Stage) -> Calling;
+
+const EVERY_WAY: [(&str, Begin); 4] = [
     ("call", borrowed),
     ("probe", by_hand),
     ("call_owned", owned),

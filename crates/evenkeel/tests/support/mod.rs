@@ -9,7 +9,6 @@
 )]
 
 use std::{
-    future::Future,
     pin::Pin,
     sync::{
         Arc,

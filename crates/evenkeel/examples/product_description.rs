@@ -2,6 +2,8 @@
 //!
 //! Run it: `cargo run -p evenkeel --example product_description`
 
+#![allow(clippy::print_stdout, reason = "an example shows what it does")]
+
 use std::{
     cell::Cell,
     fmt,

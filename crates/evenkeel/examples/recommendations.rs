@@ -2,6 +2,8 @@
 //!
 //! Run it: `cargo run -p evenkeel --example recommendations`
 
+#![allow(clippy::print_stdout, reason = "an example shows what it does")]
+
 use std::{
     cell::{Cell, RefCell},
     time::{Duration, SystemTime, UNIX_EPOCH},

@@ -8,6 +8,8 @@
 //!
 //! Run it: `cargo run -p evenkeel --example two_hundred_requests`
 
+#![allow(clippy::print_stdout, reason = "an example shows what it does")]
+
 use std::{cell::Cell, time::Duration};
 
 use evenkeel::{Class, Ending, Engine, ManualClock, Outage, Reason, Rung, Skipped, default, stale};

@@ -99,7 +99,7 @@ fn told(answer: Result<Answer<Picks, Down>, Unanswered<Down>>) -> Answer<Picks, 
     let answer = answer.expect("a ladder that ends in a default always answers");
     let age = answer
         .age
-        .map_or("-".to_owned(), |age| format!("{} s", age.as_secs()));
+        .map_or_else(|| "-".to_owned(), |age| format!("{} s", age.as_secs()));
     let reason = answer.reason.map_or("-", Reason::as_str);
     println!(
         "{:<8} age {age:<6} reason {reason:<18} {:?}",

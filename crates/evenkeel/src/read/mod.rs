@@ -4,6 +4,7 @@
 
 mod attempt;
 mod builder;
+mod owned;
 mod running;
 mod shared;
 

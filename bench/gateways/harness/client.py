@@ -66,7 +66,12 @@ def run_load(port, path, secs, cpu):
     command += ["-s", os.path.join(BENCH, "conf", "wrk.lua"), f"http://{HOST}:{port}{path}"]
     before = children_cpu_secs()
     told = subprocess.run(
-        pinned(cpu, command), stdout=subprocess.PIPE, text=True, check=True, timeout=secs + 30, start_new_session=True
+        pinned(cpu, command),
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+        timeout=secs + 30,
+        start_new_session=True,
     )
     figures = json.loads(told.stdout.strip().rpartition("\n")[2])
     return Load(**figures, wrk_cpu_secs=children_cpu_secs() - before)

@@ -7,11 +7,12 @@ peers that this bench does not measure, and names them instead.
 from dataclasses import dataclass
 from statistics import median
 
-from .rows import OWN_HIT
+from .rows import OWN_HIT, TUNED
 from .stats import cheapest, paired
 
 BEST_PEER = "best peer"
-MUST, AMBITIOUS = "must", "ambitious"
+MUST, AMBITIOUS, ALSO = "must", "ambitious", "also"
+LEVELS = (MUST, AMBITIOUS, ALSO)
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,6 @@ class Goal:
     who: str
     other: str
     factor: float
-    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -47,8 +47,6 @@ class Verdict:
     met: bool | None
 
 
-PINGORA_NGINX = "stands for pingora, which took 0.80 of nginx's CPU when both were measured"
-
 GOALS = (
     Goal(1, MUST, "evenkeel", "relay_hyper*", 0.90),
     Goal(1, AMBITIOUS, "evenkeel", BEST_PEER, 1.00),
@@ -59,19 +57,23 @@ GOALS = (
     Goal(2, AMBITIOUS, "evenkeel", "haproxy", 1.12),
     Goal(2, AMBITIOUS, "evenkeel", "hello_hyper*", 0.92),
     Goal(3, MUST, "evenkeel", BEST_PEER, 1.60),
-    Goal(3, MUST, "evenkeel", "nginx", 2.00, f"1.6 x 1.25, {PINGORA_NGINX}"),
+    # Stands for 1.6 x pingora; see UNMEASURED. The ambitious goal is 2.0 x pingora likewise.
+    Goal(3, MUST, "evenkeel", "nginx", 2.00),
     Goal(3, MUST, "evenkeel", OWN_HIT, 0.90),
     Goal(3, AMBITIOUS, "evenkeel", BEST_PEER, 2.00),
-    Goal(3, AMBITIOUS, "evenkeel", "nginx", 2.50, f"2.0 x 1.25, {PINGORA_NGINX}"),
+    Goal(3, AMBITIOUS, "evenkeel", "nginx", 2.50),
     Goal(3, AMBITIOUS, "evenkeel", OWN_HIT, 0.97),
     # One probe each 0.5 s, 20 % sooner at most: what the contract's breaker may try.
     Tries(3, AMBITIOUS, "evenkeel", 2.5),
+    # The goals were set before anybody tuned nginx; the bare server is 1.5 x this one at most.
+    Goal(3, ALSO, "evenkeel", TUNED, 1.00),
 )
 
 UNMEASURED = {
     1: "not measured here: must also >= 1.25 x pingora and ATS, >= 1.7 x Envoy",
     2: "not measured here: must also >= 1.5 x ATS and pingora",
-    3: "not measured here: Varnish (0.84 of nginx's CPU when both were measured), ATS",
+    3: "not measured here: pingora, the leader; it took 0.80 of nginx's CPU when both were measured,\n"
+    "so 2.0 x nginx stands for 1.6 x pingora",
 }
 
 
@@ -90,10 +92,10 @@ def best_peer(result):
 
 
 def judge(result, goals=GOALS):
-    """Returns the verdicts on one row, must before ambitious."""
+    """Returns the verdicts on one row, must before ambitious before also."""
     chosen = [goal for goal in goals if goal.row == result.row.number]
-    chosen.sort(key=lambda goal: goal.level != MUST)
-    return [judge_tries(g, result) if isinstance(g, Tries) else judge_ratio(g, result) for g in chosen]
+    chosen.sort(key=lambda goal: LEVELS.index(goal.level))
+    return [(judge_tries if isinstance(goal, Tries) else judge_ratio)(goal, result) for goal in chosen]
 
 
 def judge_ratio(goal, result):
@@ -101,12 +103,11 @@ def judge_ratio(goal, result):
     groups = by_name(result.slices)
     other = best_peer(result) if goal.other == BEST_PEER else goal.other
     named = f"{goal.other} ({other})" if goal.other == BEST_PEER and other else goal.other
-    wanted = f">= {goal.factor:.2f} x {named}" + (f" [{goal.note}]" if goal.note else "")
+    wanted = f">= {goal.factor:.2f} x {named}"
     ratio = paired(groups.get(goal.who, []), groups.get(other, []))
     if ratio is None:
         return Verdict(goal.level, goal.who, wanted, "not measured", None)
-    seen = f"{ratio.median:.2f} ({ratio.low:.2f}–{ratio.high:.2f})"
-    return Verdict(goal.level, goal.who, wanted, seen, ratio.median >= goal.factor)
+    return Verdict(goal.level, goal.who, wanted, str(ratio), ratio.median >= goal.factor)
 
 
 def judge_tries(goal, result):

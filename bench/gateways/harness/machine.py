@@ -7,10 +7,17 @@ services kept from starting. It refuses to leave the guard file behind that it p
 import contextlib
 import os
 import platform
+import re
 import shutil
 import subprocess
 
-PACKAGES = {"nginx": "nginx", "haproxy": "haproxy", "wrk": "wrk", "taskset": "util-linux", "setpriv": "util-linux"}
+PACKAGES = {
+    "nginx": "nginx",
+    "haproxy": "haproxy",
+    "wrk": "wrk",
+    "taskset": "util-linux",
+    "setpriv": "util-linux",
+}
 POLICY = "/usr/sbin/policy-rc.d"
 TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -57,7 +64,8 @@ def install_missing(say):
     say(f"install {words}")
     # Without a terminal apt must not ask, and another apt may hold the lock for a while.
     apt = ["apt-get", "-q", "-o", "DPkg::Lock::Timeout=300"]
-    quiet = {"env": {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}, "stdout": subprocess.DEVNULL, "check": True}
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    quiet = {"env": environment, "stdout": subprocess.DEVNULL, "check": True}
     with services_kept_from_starting():
         subprocess.run([*apt, "update"], **quiet)
         subprocess.run([*apt, "install", "-y", "--no-install-recommends", *missing], **quiet)
@@ -90,14 +98,15 @@ def described():
         "cpu": models[0] if models else platform.machine(),
         "cpus": os.cpu_count(),
         "kernel": platform.release(),
-        "nginx": version_line(["nginx", "-v"]),
-        "haproxy": version_line(["haproxy", "-v"]),
-        "wrk": version_line(["wrk", "-v"]),
-        "rustc": version_line(["rustc", "--version"]),
+        "nginx": version("nginx", "-v"),
+        "haproxy": version("haproxy", "-v"),
+        "wrk": version("wrk", "-v"),
+        "rustc": version("rustc", "--version"),
     }
 
 
-def version_line(command):
-    """Returns the first line that a program prints about itself."""
+def version(*command):
+    """Returns the version number that a program prints about itself, or "unknown"."""
     told = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
-    return told.stdout.partition("\n")[0].strip()
+    number = re.search(r"\d+\.\d+\S*", told.stdout)
+    return number[0] if number else "unknown"

@@ -5,6 +5,7 @@ stage ends all that it started. It refuses to signal anything else.
 """
 
 import os
+import select
 import shutil
 import signal
 import socket
@@ -18,7 +19,7 @@ HOST = "127.0.0.1"
 
 
 class NotStarted(Exception):
-    """A server ended, or opened no port in time; the text ends with what it said last."""
+    """A server ended, or opened no port in time; the text ends with what it said first."""
 
 
 def is_open(port):
@@ -56,12 +57,13 @@ class Child:
         until = time.monotonic() + START_SECS_MAX
         while not all(map(is_open, ports)):
             if self._process.poll() is not None:
-                raise NotStarted(f"{self.name} ended with status {self._process.returncode}: {self.last_words()}")
+                status = self._process.returncode
+                raise NotStarted(f"{self.name} ended with status {status}: {self.said_first()}")
             if time.monotonic() > until:
-                raise NotStarted(f"{self.name} opened no port of {ports} in {START_SECS_MAX} s: {self.last_words()}")
+                raise NotStarted(f"{self.name}: no {ports} after {START_SECS_MAX} s: {self.said_first()}")
             time.sleep(0.02)
 
-    def last_words(self):
+    def said_first(self):
         """Returns the beginning of what the server printed, on one line."""
         with open(self._log, encoding="utf-8", errors="replace") as log:
             return " ".join(log.read(4000).split())[:300] or "it said nothing"
@@ -100,12 +102,24 @@ class Child:
             self._process.kill()
             self._process.wait()
         for pid in family[1:]:
-            try:
-                # A number may have been given to a stranger since: only our session is ended.
-                if os.getsid(pid) == self._process.pid:
-                    os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
+            end_survivor(pid, self._process.pid)
+
+
+def end_survivor(pid, session):
+    """Ends a process of the session that outlived its parent, and returns when it is gone."""
+    try:
+        handle = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return
+    try:
+        # The number may have been given to a stranger before the handle held it: only our session is ended.
+        if os.getsid(pid) == session:
+            signal.pidfd_send_signal(handle, signal.SIGKILL)
+            select.select([handle], [], [], STOP_SECS_MAX)
+    except ProcessLookupError:
+        pass
+    finally:
+        os.close(handle)
 
 
 def cpu_clock(pid):
@@ -124,7 +138,8 @@ class Stage:
 
     def __enter__(self):
         memory = "/dev/shm"
-        self._root = tempfile.mkdtemp(prefix="gateway-bench-", dir=memory if os.access(memory, os.W_OK) else None)
+        where = memory if os.access(memory, os.W_OK) else None
+        self._root = tempfile.mkdtemp(prefix="gateway-bench-", dir=where)
         self._children = {}
         return self
 

@@ -15,9 +15,8 @@ TRIES = "tries/s"
 DEAD_ORIGIN_ROW = 3
 
 
-def ratio_text(ratio):
-    """Returns a ratio with its middle half."""
-    return f"{ratio.median:.2f} ({ratio.low:.2f}–{ratio.high:.2f})" if ratio else "–"
+NOTHING = "–"
+MARKS = {True: "pass", False: "miss", None: NOTHING}
 
 
 def line(who, groups, best, row):
@@ -28,8 +27,8 @@ def line(who, groups, best, row):
         who,
         f"{median(piece.req_s for piece in pieces) / 1e3:.1f}k",
         f"{median(costs):.2f} ({min(costs):.2f}–{max(costs):.2f})",
-        "1.00" if who == best else ratio_text(paired(pieces, groups.get(best, []))),
-        "1.00" if who == row.limit else ratio_text(paired(pieces, groups.get(row.limit, []))),
+        "1.00" if who == best else str(paired(pieces, groups.get(best, [])) or NOTHING),
+        "1.00" if who == row.limit else str(paired(pieces, groups.get(row.limit, [])) or NOTHING),
         f"{median(piece.p50_ms for piece in pieces):.2f}",
         f"{median(piece.p99_ms for piece in pieces):.2f}",
         f"{sum(not piece.quiet for piece in pieces)}/{len(pieces)}",
@@ -39,26 +38,33 @@ def line(who, groups, best, row):
     return cells
 
 
-def columns(lines):
-    """Returns lines of cells as text, the first column to the left and the others to the right."""
+def columns(lines, left=1):
+    """Returns lines of cells as text, the first columns to the left and the others to the right."""
     widths = [max(map(len, cells)) for cells in zip(*lines, strict=True)]
-    return [
-        "  ".join(cell.rjust(width) if place else cell.ljust(width) for place, (cell, width) in enumerate(zip(cells, widths)))
-        for cells in lines
-    ]
+
+    def placed(number, cell):
+        return cell.ljust(widths[number]) if number < left else cell.rjust(widths[number])
+
+    return ["  ".join(placed(*numbered) for numbered in enumerate(cells)) for cells in lines]
+
+
+def reasons(absent):
+    """Returns why entrants are missing, one line for each reason."""
+    names = {}
+    for who, reason in absent.items():
+        names.setdefault(reason, []).append(f'"{who}"')
+    return [f"{' and '.join(missing)}: {reason}" for reason, missing in names.items()]
 
 
 def table(result):
-    """Returns one row's table with its goals."""
+    """Returns one row's table, the entrants it lacks, and its goals."""
     row, groups, best = result.row, by_name(result.slices), best_peer(result)
     head = HEAD + ((TRIES,) if row.number == DEAD_ORIGIN_ROW else ())
     lines = [head] + [line(e.who, groups, best, row) for e in row.entrants if e.who in groups]
-    text = [f"Row {row.number}: {row.title}", *columns(lines)]
-    text += [f"{who}: {reason}" for who, reason in result.absent.items()]
-    marks = {True: "pass", False: "miss", None: "–"}
-    verdicts = judge(result)
-    text += columns([(v.level, v.who, v.wanted, v.seen, marks[v.met]) for v in verdicts])
-    return "\n".join([*text, UNMEASURED[row.number]])
+    goals = [(v.level, v.who, v.wanted, v.seen, MARKS[v.met]) for v in judge(result)]
+    text = [f"Row {row.number}: {row.title}", "", *columns(lines), "", *reasons(result.absent)]
+    text += [*columns(goals, left=len(goals[0])), UNMEASURED[row.number]]
+    return "\n".join(piece.rstrip() for piece in text)
 
 
 def as_json(results, machine, mode):

@@ -4,6 +4,7 @@ It exists so that one more gateway is one more entry. It refuses to know what a 
 of them; see rows.py.
 """
 
+import functools
 import getpass
 import json
 import os
@@ -54,7 +55,7 @@ ORIGIN = Server("origin", (21000, 21001), tool("origin", "127.0.0.1:21000", "127
 HELLO = Server("hello_hyper", (21011,), tool("hello_hyper", "127.0.0.1:21011"))
 RELAY = Server("relay_hyper", (21012,), tool("relay_hyper", "127.0.0.1:21012", "127.0.0.1:21000"))
 NGINX = Server("nginx", (21100, 21101, 21102), nginx)
-HAPROXY = Server("haproxy", (21300, 21301), lambda _: ["haproxy", "-db", "-f", os.path.join(CONF, "haproxy.cfg")])
+HAPROXY = Server("haproxy", (21300, 21301), lambda _: ["haproxy", "-db", "-f", f"{CONF}/haproxy.cfg"])
 EVENKEEL = Server("evenkeel", (21700,), contract("evenkeel.toml"))
 EVENKEEL_FRESH = Server("evenkeel-fresh", (21710,), contract("evenkeel-fresh.toml"))
 OWN = (EVENKEEL, EVENKEEL_FRESH)
@@ -85,6 +86,7 @@ def has_own_package():
     return any(package["name"] == OWN_PACKAGE for package in project_metadata()["packages"])
 
 
+@functools.cache
 def own_binary():
     """Returns the path of the gateway under test, whether or not it exists."""
     return os.environ.get(OWN_ENV) or os.path.join(project_metadata()["target_directory"], "release", "evenkeel")

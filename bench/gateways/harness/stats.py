@@ -41,6 +41,9 @@ class Ratio:
     rounds: int
     noisy: bool
 
+    def __str__(self):
+        return f"{self.median:.2f} ({self.low:.2f}–{self.high:.2f})" + (" noisy" if self.noisy else "")
+
 
 def quantile(values, share):
     """Returns the value at `share` (0 to 1) of the sorted values, between neighbours in proportion."""
@@ -70,5 +73,6 @@ def paired(own, other):
 
 def cheapest(slices_by_name, names):
     """Returns the name with the lowest median CPU per request, or None when none was measured."""
-    costs = {name: median(s.cpu_us for s in slices_by_name[name]) for name in names if slices_by_name.get(name)}
+    measured = [name for name in names if slices_by_name.get(name)]
+    costs = {name: median(piece.cpu_us for piece in slices_by_name[name]) for name in measured}
     return min(costs, key=costs.get, default=None)

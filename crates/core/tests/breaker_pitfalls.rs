@@ -285,6 +285,31 @@ fn e10_e11_a_straggler_from_before_the_trip_decides_nothing() {
 }
 
 #[test]
+fn e10_counts_do_not_come_back_when_generation_numbers_come_round() {
+    let mut rig = Rig::new(BreakerRules {
+        consecutive: None,
+        ratio: Some(Ratio {
+            failures_ppm: 1_000_000,
+            window: Duration::from_secs(10),
+            min_calls: 2,
+        }),
+        ..RULES
+    });
+    let first = rig.admitted();
+    assert!(rig.gate.failed(Lane::new(1), rig.now, first).is_none());
+    rig.fail();
+    // A trip and a reset are two generations; the window tells 256 apart.
+    for _ in 0..127 {
+        assert!(rig.recovery.reset(&rig.gate, rig.now).is_some());
+        rig.fail();
+        rig.fail();
+    }
+    assert!(rig.recovery.reset(&rig.gate, rig.now).is_some());
+    rig.fail();
+    assert_eq!(rig.gate.state(), State::Closed, "one failure is not two");
+}
+
+#[test]
 fn e12_a_probe_of_an_earlier_half_open_gives_no_place_and_no_proof() {
     let mut rig = Rig::due(probes(2));
     let (failing, late) = (rig.must_probe(), rig.must_probe());

@@ -66,7 +66,10 @@ where
         let now = guard.now();
         let (hold, retry_at) = match guard.look(now.mono) {
             None => (None, None),
-            Some((mode, until)) => (Some(mode), (until < Mono::END).then_some(until)),
+            Some((mode, until)) => (
+                Some(mode),
+                (!observes(Some(mode)) && until < Mono::END).then_some(until),
+            ),
         };
         let contract = &guard.dependency.0.contract;
         let (call, first) = ReadCall::begin(

@@ -4,11 +4,10 @@
 
 use std::{future::poll_fn, pin::pin, sync::Arc, task::Poll, time::Duration};
 
-use evenkeel_core::{Class, Mono, Outage, Reason, Rung, Step};
+use evenkeel_core::{Class, Mono, Outage, Reason, Refusal, Rung, Step};
 use tokio::runtime::Handle;
 
 use crate::{
-    dependency::Refusal,
     flight::{self, Flight, Landing, Part, Waiter, landing},
     key::Key,
     lent::Lent,

@@ -4,11 +4,11 @@
 
 use std::{sync::Arc, time::Duration};
 
-use evenkeel_core::{Asker, Class, Ending, Facts, Mono, Now, ReadCall, Reason, Rung, Step, Wall};
+use evenkeel_core::{Asker, Class, Ending, Facts, Mono, Now, ReadCall, Reason, Refusal, Rung, Step, Wall};
 
 use crate::{
     answer::{Answer, Unanswered},
-    dependency::{self, Refusal},
+    dependency,
     key::{self, EmptyScopePart, Key, Scope},
     lent::Lent,
     memory::Snapshot,
@@ -71,7 +71,7 @@ where
                 (!observes(Some(mode)) && until < Mono::END).then_some(until),
             ),
         };
-        let contract = &guard.dependency.0.contract;
+        let contract = guard.dependency.0.seat.contract();
         let (call, first) = ReadCall::begin(
             &guard.contract,
             contract.table(),

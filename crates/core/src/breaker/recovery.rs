@@ -134,8 +134,6 @@ impl Recovery {
         if gate.generation() != generation {
             return None;
         }
-        self.leases.clear();
-        self.proofs = 0;
         self.openings = 1;
         gate.set_next_probe(self.open_until(now));
         Some(self.changed(State::Closed, State::Open, now, Cause::Tripped))

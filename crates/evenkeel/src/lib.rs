@@ -12,6 +12,7 @@ mod key;
 mod lent;
 mod memory;
 mod read;
+mod retired;
 mod ticket;
 mod until;
 

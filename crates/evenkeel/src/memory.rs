@@ -10,7 +10,7 @@ use quick_cache::{
     sync::{Cache, DefaultLifecycle, EntryAction, EntryResult},
 };
 
-use crate::key::Key;
+use crate::{key::Key, retired::Retired};
 
 /// The last good answer for one key.
 pub(crate) struct Snapshot<T> {
@@ -38,7 +38,12 @@ impl<T> Snapshot<T> {
 ///
 /// The bound covers values (by the guard's `weigh`), keys and an estimate of the bookkeeping. When it is full,
 /// what was not read lately goes first.
-pub struct Memory<T>(Arc<Cache<Vec<u8>, Arc<Snapshot<T>>, ByBytes>>);
+pub struct Memory<T>(Arc<Kept<T>>);
+
+struct Kept<T> {
+    snapshots: Cache<Vec<u8>, Arc<Snapshot<T>>, ByBytes>,
+    retired: Retired,
+}
 
 impl<T> Clone for Memory<T> {
     fn clone(&self) -> Self {
@@ -49,8 +54,8 @@ impl<T> Clone for Memory<T> {
 impl<T> fmt::Debug for Memory<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Memory")
-            .field("bytes", &self.0.weight())
-            .field("limit", &self.0.capacity())
+            .field("bytes", &self.bytes())
+            .field("limit", &self.limit())
             .finish()
     }
 }
@@ -104,44 +109,50 @@ impl<T> Memory<T> {
             )
             .build();
         let options = options.expect("capacities are set");
-        Self(Arc::new(Cache::with_options(
-            options,
-            ByBytes,
-            Default::default(),
-            DefaultLifecycle::default(),
-        )))
+        let snapshots =
+            Cache::with_options(options, ByBytes, Default::default(), DefaultLifecycle::default());
+        Self(Arc::new(Kept {
+            snapshots,
+            retired: Retired::default(),
+        }))
     }
 
     /// Returns the bytes in use, never more than the bound.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        self.0.weight()
+        self.0.snapshots.weight()
     }
 
     /// Returns the bound in bytes.
     #[must_use]
     pub fn limit(&self) -> u64 {
-        self.0.capacity()
+        self.0.snapshots.capacity()
     }
 
     /// Returns how many snapshots are kept.
     #[must_use]
     pub fn count(&self) -> usize {
-        self.0.len()
+        self.0.snapshots.len()
     }
 
     /// The largest item taken, with key and bookkeeping: nine tenths of a part, so that it can never be the
     /// only one and leave at once.
     fn largest(&self) -> u64 {
-        self.0.shard_capacity() / 10 * 9
+        self.0.snapshots.shard_capacity() / 10 * 9
     }
 
     pub(crate) fn get(&self, key: &Key) -> Option<Arc<Snapshot<T>>> {
-        self.0.get(key.as_slice())
+        self.0.snapshots.get(key.as_slice())
     }
 
-    pub(crate) fn remove(&self, key: &Key) {
-        drop(self.0.remove(key.as_slice()));
+    /// Takes away what is held under `key`, and what is still on its way and was observed before `at`.
+    pub(crate) fn remove(&self, key: &Key, at: Mono) {
+        self.0.retired.mark(key, at);
+        drop(
+            self.0
+                .snapshots
+                .remove_if(key.as_slice(), |held| replaces(Some(at), held.observed)),
+        );
     }
 
     /// Keeps `entry` unless something observed later is held. One step per key: two loads cannot mix.
@@ -163,32 +174,56 @@ impl<T> Memory<T> {
             stale_forbidden,
             bytes,
         });
-        let too_big = bytes > self.largest();
+        if self.0.retired.outdates(key, observed) {
+            return Put::Superseded;
+        }
+        if bytes > self.largest() {
+            return self.refuse_too_big(key, observed);
+        }
         let mut grew = false;
-        let held = self.0.entry(key.as_slice(), None, |_, held| {
-            if !replaces(observed, held.observed) {
-                EntryAction::Retain(Put::Superseded)
-            } else if too_big {
-                EntryAction::Remove
-            } else {
+        let held = self.0.snapshots.entry(key.as_slice(), None, |_, held| {
+            if replaces(observed, held.observed) {
                 grew = bytes > held.bytes;
                 *held = Arc::clone(&snapshot);
                 EntryAction::Retain(Put::Kept)
+            } else {
+                EntryAction::Retain(Put::Superseded)
             }
         });
         if grew && self.bytes() > self.limit() {
             // A copy that grows in its place pushes nothing out by itself; this does.
-            self.0.set_capacity(self.limit());
+            self.0.snapshots.set_capacity(self.limit());
         }
-        match held {
+        let put = match held {
             EntryResult::Retained(put) => put,
-            EntryResult::Vacant(_) if too_big => Put::TooBig,
             EntryResult::Vacant(place) => {
                 // An error hands the value back when the key was removed meanwhile: then it is not kept.
                 drop(place.insert(snapshot));
                 Put::Kept
             }
-            EntryResult::Removed(..) | EntryResult::Replaced(..) | EntryResult::Timeout => Put::TooBig,
+            EntryResult::Removed(..) | EntryResult::Replaced(..) | EntryResult::Timeout => Put::Superseded,
+        };
+        if put == Put::Kept && self.0.retired.outdates(key, observed) {
+            // Removed between the first look and now: what began before the removal goes again.
+            drop(
+                self.0
+                    .snapshots
+                    .remove_if(key.as_slice(), |held| self.0.retired.outdates(key, held.observed)),
+            );
+            return Put::Superseded;
+        }
+        put
+    }
+
+    /// What is superseded by something that cannot be kept goes; what was observed later stays.
+    fn refuse_too_big(&self, key: &Key, observed: Option<Mono>) -> Put {
+        if let Some(at) = observed {
+            self.remove(key, at);
+        }
+        if self.get(key).is_some() {
+            Put::Superseded
+        } else {
+            Put::TooBig
         }
     }
 }
@@ -248,6 +283,19 @@ mod tests {
         assert_eq!(memory.put(&key("k"), 1, 4, at(10)), Put::Kept);
         assert_eq!(memory.put(&key("k"), 2, 8192, at(5)), Put::Superseded);
         assert_eq!(held(&memory, "k"), Some(1));
+    }
+
+    #[test]
+    fn e45_a_removal_takes_what_is_older_and_leaves_what_began_later() {
+        let memory = Memory::new(1 << 20);
+        memory.put(&key("k"), 1, 4, at(10));
+        memory.remove(&key("k"), Mono::from_nanos(9));
+        assert_eq!(held(&memory, "k"), Some(1));
+        memory.remove(&key("k"), Mono::from_nanos(20));
+        assert_eq!(held(&memory, "k"), None);
+        assert_eq!(memory.put(&key("k"), 2, 4, at(19)), Put::Superseded);
+        assert_eq!(memory.put(&key("k"), 3, 4, at(21)), Put::Kept);
+        assert_eq!(held(&memory, "k"), Some(3));
     }
 
     #[test]

@@ -58,7 +58,7 @@ impl<T: Clone, E> Inner<T, E> {
                 let class = (self.classify)(&error);
                 ticket.settle(class, true, self.now().mono);
                 if let (Class::Gone, Some(key)) = (class, key) {
-                    self.memory.remove(key);
+                    self.memory.remove(key, began.mono);
                 }
                 Attempted::Error {
                     class,

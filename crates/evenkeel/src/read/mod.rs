@@ -4,6 +4,7 @@
 
 mod attempt;
 mod builder;
+mod owned;
 mod running;
 mod shared;
 
@@ -229,15 +230,14 @@ where
         })
     }
 
-    /// Takes the snapshot for this key away.
+    /// Takes the snapshot for this key away, and with it whatever an attempt that is under way will bring.
     ///
     /// # Errors
     /// When a part of the scope is empty.
     #[expect(clippy::needless_pass_by_value, reason = "scopes are given as in a call")]
     pub fn forget(&self, scope: S, key: impl AsRef<[u8]>) -> Result<(), EmptyScopePart> {
-        self.inner
-            .memory
-            .remove(&key::write(&self.inner.key, &scope, key.as_ref())?);
+        let key = key::write(&self.inner.key, &scope, key.as_ref())?;
+        self.inner.memory.remove(&key, self.inner.now().mono);
         Ok(())
     }
 

@@ -93,7 +93,7 @@ impl<T: Clone, E> Inner<T, E> {
         let Some(key) = key else { return };
         if class != Class::Answer {
             if class == Class::Gone {
-                self.memory.remove(key);
+                self.memory.remove(key, began.mono);
             }
             self.counters.not_kept(NotKept::NotAnAnswer);
             return;
@@ -105,7 +105,7 @@ impl<T: Clone, E> Inner<T, E> {
         let worth_keeping = self.keep_if.as_ref().is_none_or(|keep_if| keep_if(value));
         match terms.keep {
             Keep::Remove => {
-                self.memory.remove(key);
+                self.memory.remove(key, began.mono);
                 self.counters.not_kept(NotKept::MustNotBeKept);
             }
             Keep::Leave => self.counters.not_kept(NotKept::NotWorthKeeping),

@@ -1,0 +1,342 @@
+//! Decides how a dependency is declared and looked at: its contract in code, its status, its counters.
+//! It exists once per dependency, however many guards ask it, because they all wear out the same source.
+//! It refuses to admit by itself: that is the engine's, see `evenkeel_core::Dependency`.
+
+use std::{sync::Arc, time::Duration};
+
+use evenkeel_core::{
+    Asker, BreakerRules, Bulkhead, Class, DependencyContract, DependencyDraft, Exclusive, Limit, Mono, Now,
+    OpenFor, Problems, Ratio, Recovery, Refusal, Row, State, Transition,
+};
+use parking_lot::Mutex;
+
+use crate::{
+    counts::{AttemptCounters, Counters, class_index},
+    engine::{Engine, Resource},
+    event::EventKind,
+    lent::Lent,
+    ticket::{Permit, Ticket},
+};
+
+/// The trips and periods of a circuit breaker, in the words of the contract.
+#[derive(Clone, Copy, Debug)]
+pub struct BreakerBuilder(BreakerRules);
+
+impl BreakerBuilder {
+    /// Trips after this many failures in a row.
+    #[must_use]
+    pub const fn consecutive(mut self, failures: u32) -> Self {
+        self.0.consecutive = Some(failures);
+        self
+    }
+
+    /// Trips when at least `failures_ppm` parts per million of `min_calls` or more calls in `window` failed.
+    #[must_use]
+    pub const fn failure_ratio(mut self, failures_ppm: u32, window: Duration, min_calls: u32) -> Self {
+        self.0.ratio = Some(Ratio {
+            failures_ppm,
+            window,
+            min_calls,
+        });
+        self
+    }
+
+    /// Stays open for `first`, doubled with each reopening in a row, `longest` at most, each ± 20 %.
+    #[must_use]
+    pub const fn open_for(mut self, first: Duration, longest: Duration) -> Self {
+        self.0.open_for = OpenFor::Timed {
+            first,
+            longest,
+            jitter_ppm: BreakerRules::JITTER_PPM,
+        };
+        self
+    }
+
+    /// Spreads the open periods by this many parts per million either way, instead of 20 %.
+    #[must_use]
+    pub const fn jitter(mut self, ppm: u32) -> Self {
+        if let OpenFor::Timed { first, longest, .. } = self.0.open_for {
+            self.0.open_for = OpenFor::Timed {
+                first,
+                longest,
+                jitter_ppm: ppm,
+            };
+        }
+        self
+    }
+
+    /// Stays open until somebody probes by hand.
+    #[must_use]
+    pub const fn open_until_probed(mut self) -> Self {
+        self.0.open_for = OpenFor::Manual;
+        self
+    }
+
+    /// Lets this many probes run at once.
+    #[must_use]
+    pub const fn probes(mut self, probes: u32) -> Self {
+        self.0.probes = probes;
+        self
+    }
+
+    /// Closes after this many successful probes in a row.
+    #[must_use]
+    pub const fn close_after(mut self, successes: u32) -> Self {
+        self.0.close_after = successes;
+        self
+    }
+
+    /// Counts a probe without a verdict as failed after this long, instead of after the timeout.
+    #[must_use]
+    pub const fn lease(mut self, lease: Duration) -> Self {
+        self.0.lease = Some(lease);
+        self
+    }
+}
+
+/// The contract with a dependency, being written. Nothing is on unless declared.
+#[derive(Debug)]
+pub struct DependencyBuilder {
+    engine: Engine,
+    draft: DependencyDraft,
+    uses: Vec<Resource>,
+}
+
+impl DependencyBuilder {
+    pub(crate) fn new(engine: Engine, name: &str) -> Self {
+        Self {
+            engine,
+            draft: DependencyDraft {
+                name: name.to_owned(),
+                ..DependencyDraft::default()
+            },
+            uses: Vec::new(),
+        }
+    }
+
+    /// Ends an attempt after this long, and counts it as a failure.
+    #[must_use]
+    pub const fn timeout(mut self, timeout: Duration) -> Self {
+        self.draft.timeout = Some(timeout);
+        self
+    }
+
+    /// Lets this many attempts be in flight at once; more are refused without waiting.
+    #[must_use]
+    pub const fn concurrency(mut self, permits: u32) -> Self {
+        self.draft.concurrency = Some(permits);
+        self
+    }
+
+    /// Stops asking by these rules.
+    #[must_use]
+    pub fn breaker(mut self, rules: impl FnOnce(BreakerBuilder) -> BreakerBuilder) -> Self {
+        let BreakerBuilder(rules) = rules(BreakerBuilder(self.draft.breaker.unwrap_or(BreakerRules::NONE)));
+        self.draft.breaker = Some(rules);
+        self
+    }
+
+    /// Draws on a resource that others draw on too.
+    #[must_use]
+    pub fn uses(mut self, resource: &Resource) -> Self {
+        self.uses.push(resource.clone());
+        self
+    }
+
+    /// Replaces a row of the classification table.
+    #[must_use]
+    pub fn row(mut self, class: Class, row: Row) -> Self {
+        self.draft.rows.push((class, row));
+        self
+    }
+
+    /// Tells whether anything but the name was declared.
+    pub(crate) fn is_bare(&self) -> bool {
+        let DependencyDraft {
+            timeout,
+            concurrency,
+            breaker,
+            rows,
+            ..
+        } = &self.draft;
+        timeout.is_none()
+            && concurrency.is_none()
+            && breaker.is_none()
+            && rows.is_empty()
+            && self.uses.is_empty()
+    }
+
+    /// Checks the contract.
+    ///
+    /// # Errors
+    /// Every problem found.
+    pub fn build(self) -> Result<Dependency, Problems> {
+        let checked = self.draft.check();
+        let mut problems = checked.as_ref().err().cloned().unwrap_or_default();
+        for (index, resource) in self.uses.iter().enumerate() {
+            if self.uses.iter().take(index).any(|earlier| earlier.is(resource)) {
+                problems.add(
+                    &format!("uses[{index}]"),
+                    &format!("`{}` once more", resource.name()),
+                    "each resource once: an attempt takes one permit of each",
+                    "remove one",
+                );
+            }
+        }
+        let contract = match checked {
+            Ok(contract) => problems.or(contract)?,
+            Err(_) => return Err(problems),
+        };
+        let resources = self.uses.into_iter().map(|resource| resource.bulkhead).collect();
+        Ok(Dependency(Arc::new(Inner {
+            name: contract.name().into(),
+            seat: evenkeel_core::Dependency::new(contract, resources, self.engine.draw_seed()),
+            engine: self.engine,
+            attempts: Counters::new(),
+            transitions: Counters::new(),
+        })))
+    }
+}
+
+/// Something that can fail: its breaker, permits and counters. Clones share them.
+#[derive(Clone, Debug)]
+pub struct Dependency(pub(crate) Arc<Inner>);
+
+#[derive(Debug)]
+pub(crate) struct Inner {
+    pub(crate) name: Arc<str>,
+    pub(crate) engine: Engine,
+    /// Who is admitted.
+    pub(crate) seat: evenkeel_core::Dependency<Locked<Recovery>>,
+    attempts: AttemptCounters,
+    transitions: Counters<3>,
+}
+
+/// The engine's exclusive access, by a lock. Only a breaker that is not closed ever takes it.
+#[derive(Debug)]
+pub(crate) struct Locked<T>(Mutex<T>);
+
+impl<T> Exclusive<T> for Locked<T> {
+    fn guard(value: T) -> Self {
+        Self(Mutex::new(value))
+    }
+
+    fn with<R>(&self, change: impl FnOnce(&mut T) -> R) -> R {
+        change(&mut self.0.lock())
+    }
+}
+
+impl Inner {
+    /// Admits one attempt, or refuses it and leaves nothing taken.
+    pub(crate) fn admit(
+        this: Lent<'_, Self>,
+        now: Now,
+        asker: Asker,
+        observe: bool,
+    ) -> Result<Ticket<'_>, Refusal> {
+        let (pass, transition) = this.seat.admit(now.mono, asker, observe);
+        this.changed(transition);
+        pass.map(|pass| Ticket::new(Permit::new(this), pass, now))
+    }
+
+    pub(crate) fn attempted(&self, class: Class) {
+        self.attempts.add(class_index(class));
+    }
+
+    /// Counts and tells a change of the breaker's state.
+    pub(crate) fn changed(&self, transition: Option<Transition>) {
+        if let Some(transition) = transition {
+            self.transitions.add(transition.to as usize);
+            self.engine.tell(&self.name, EventKind::Breaker(transition));
+        }
+    }
+
+    /// Returns when an attempt that starts at `now` ends by the dependency's own timeout.
+    pub(crate) fn own_limit(&self, now: Mono) -> Limit {
+        self.seat
+            .contract()
+            .timeout()
+            .map_or(Limit::None, |timeout| Limit::Timeout(now.after(timeout)))
+    }
+
+    /// Returns when a probe that starts at `now` and has no caller ends: by the timeout, or where there is none
+    /// with its lease, so that probes of a dependency that hangs do not pile up.
+    pub(crate) fn probe_limit(&self, now: Mono) -> Limit {
+        match (self.own_limit(now), self.seat.contract().breaker()) {
+            (Limit::None, Some(rules)) => {
+                Limit::Timeout(now.after(rules.lease.unwrap_or(BreakerRules::LEASE)))
+            }
+            (limit, _) => limit,
+        }
+    }
+}
+
+/// What a dependency looks like at one moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DependencyStatus {
+    /// The state of its breaker; `None` without one.
+    pub state: Option<State>,
+    /// When the next probe may start, while that is known and the breaker is not closed.
+    pub next_probe: Option<Mono>,
+    /// Permits in use; zero where no limit is declared.
+    pub in_use: u32,
+    /// The most permits; `None` where no limit is declared.
+    pub limit: Option<u32>,
+}
+
+impl Dependency {
+    /// Returns the name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// Returns the checked contract.
+    #[must_use]
+    pub fn contract(&self) -> &DependencyContract {
+        self.0.seat.contract()
+    }
+
+    /// Looks at the breaker and the permits.
+    #[must_use]
+    pub fn status(&self) -> DependencyStatus {
+        let bulkhead = self.0.seat.bulkhead();
+        DependencyStatus {
+            state: self.0.seat.state(),
+            next_probe: self.0.seat.next_probe(),
+            in_use: bulkhead.map_or(0, Bulkhead::in_use),
+            limit: bulkhead.map(Bulkhead::limit),
+        }
+    }
+
+    /// Returns how many attempts came to this class. Refusals by evenkeel itself are not attempts.
+    #[must_use]
+    pub fn attempts(&self, class: Class) -> u64 {
+        self.0.attempts.sum(class_index(class))
+    }
+
+    /// Returns how many attempts were made and have ended.
+    #[must_use]
+    pub fn attempts_total(&self) -> u64 {
+        Class::ALL.into_iter().map(|class| self.attempts(class)).sum()
+    }
+
+    /// Returns how often the breaker went over to this state.
+    #[must_use]
+    pub fn transitions(&self, to: State) -> u64 {
+        self.0.transitions.sum(to as usize)
+    }
+
+    /// Closes the breaker by a person's word. Without a breaker, or when it is closed, only the word is noted.
+    pub fn reset(&self, by: &str, why: &str) {
+        let now = self.0.engine.now().mono;
+        self.0.changed(self.0.seat.reset(now));
+        self.0.engine.tell(
+            &self.0.name,
+            EventKind::Reset {
+                by: by.to_owned(),
+                why: why.to_owned(),
+            },
+        );
+    }
+}

@@ -1,0 +1,95 @@
+//! Decides how one attempt is made and what its result means: limit, class, verdict, snapshot.
+//! It exists once, for calls, for probes in the background and for flights, so that they cannot differ.
+//! It refuses to decide what the caller gets; that is the call's.
+
+use std::pin::pin;
+
+use evenkeel_core::{Class, Limit, Mono, Now, Outage};
+
+use crate::{
+    key::Key,
+    parked::park,
+    read::shared::Inner,
+    ticket::{Call, Permit, Ticket},
+    until::{Outcome, until},
+};
+
+/// What an attempt brought.
+#[derive(Debug)]
+pub(crate) enum Attempted<T, E> {
+    /// A value; it has been kept if it is to be.
+    Value { value: T, began: Now },
+    /// An error, or nothing in time (then there is no error).
+    Error {
+        class: Class,
+        error: Option<E>,
+        probe: bool,
+    },
+}
+
+impl<T: Clone, E> Inner<T, E> {
+    /// Makes the attempt that `ticket` admits.
+    pub(crate) async fn attempt<'d, F, Fut>(
+        &self,
+        key: Option<&Key>,
+        mut ticket: Ticket<'d>,
+        work: F,
+    ) -> Attempted<T, E>
+    where
+        F: FnOnce(Call<'d>, Option<Permit<'d>>) -> Fut,
+        Fut: Future<Output = Result<T, E>>,
+    {
+        let (began, limit, probe) = (ticket.began, ticket.limit, ticket.is_probe());
+        let (call, permit) = ticket.start();
+        let clock = &self.dependency.0.engine.shared().clock;
+        // In a block of its own: whatever comes of the work, its future and its permit end here.
+        let outcome = {
+            let work = pin!(work(call, permit));
+            park(&mut ticket.parked, pin!(until(clock, limit.at(), work))).await
+        };
+        let at_once = matches!(outcome, Outcome::AtOnce(_));
+        match outcome {
+            Outcome::AtOnce(Ok(value)) | Outcome::Later(Ok(value)) => {
+                let class = self.class_of(&value);
+                // Only what may open the breaker, or is counted by time, has to know when it ended.
+                let now = if at_once || (class == Class::Answer && !ticket.wants_time()) {
+                    began.mono
+                } else {
+                    self.now().mono
+                };
+                ticket.settle(class, true, now);
+                self.keep(key, &value, class, began);
+                Attempted::Value { value, began }
+            }
+            Outcome::AtOnce(Err(error)) | Outcome::Later(Err(error)) => {
+                let class = (self.classify)(&error);
+                let now = self.now().mono;
+                ticket.settle(class, !is_the_callers(class, limit, now), now);
+                if let (Class::Gone, Some(key)) = (class, key) {
+                    self.memory.retire(key, began.mono);
+                }
+                Attempted::Error {
+                    class,
+                    error: Some(error),
+                    probe,
+                }
+            }
+            Outcome::OutOfTime => {
+                let class = Class::Outage(Outage::TimedOut);
+                ticket.settle(class, limit.blames_the_dependency(), self.now().mono);
+                Attempted::Error {
+                    class,
+                    error: None,
+                    probe,
+                }
+            }
+        }
+    }
+}
+
+/// Tells whether the dependency's client ran out of time because it was handed the caller's short deadline.
+fn is_the_callers(class: Class, limit: Limit, now: Mono) -> bool {
+    class == Class::Outage(Outage::TimedOut)
+        && !limit.blames_the_dependency()
+        && limit.at().is_some_and(|at| now >= at)
+}

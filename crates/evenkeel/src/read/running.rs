@@ -1,0 +1,267 @@
+//! Decides how one call is driven: it performs the steps of the engine's call and reports back, until it ends.
+//! It exists as a value that is dropped with the call, so that a caller who leaves is counted, whenever that is.
+//! It refuses to end twice, and to end uncounted.
+
+use std::{sync::Arc, time::Duration};
+
+use evenkeel_core::{Asker, Class, Ending, Facts, Mono, Now, ReadCall, Reason, Refusal, Rung, Step, Wall};
+
+use crate::{
+    answer::{Answer, Unanswered},
+    dependency,
+    key::{self, EmptyScopePart, Key, Scope},
+    lent::Lent,
+    memory::Snapshot,
+    read::{Usable, attempt::Attempted, observes, shared::Inner},
+    ticket::Ticket,
+};
+
+pub(crate) type End<T, E> = Result<Answer<T, E>, Unanswered<E>>;
+
+/// Where a call stops on its way.
+pub(crate) enum Halt<T, E> {
+    /// It wants to ask the dependency.
+    Admit,
+    /// It has ended.
+    Ended(End<T, E>),
+}
+
+/// A call that has not ended.
+pub(crate) struct Running<'c, T, E> {
+    pub(super) guard: &'c Arc<Inner<T, E>>,
+    pub(super) call: ReadCall<'c>,
+    first: Step,
+    /// Only calls that look something up, keep something or join somebody have a key.
+    pub(super) key: Option<Key>,
+    pub(super) usable: Usable<'c, T>,
+    asker: Asker,
+    /// The time of the latest decision.
+    pub(super) now: Now,
+    observes: bool,
+    snapshot: Option<Arc<Snapshot<T>>>,
+    pub(super) retry_at: Option<Mono>,
+    pub(super) cause: Option<E>,
+    /// Whether the call waits; see [`crate::parked`].
+    pub(super) parked: bool,
+    counted: bool,
+}
+
+impl<'c, T, E> Running<'c, T, E>
+where
+    T: Clone + Send + Sync + 'static,
+    E: Send + Sync + 'static,
+{
+    /// Starts the call's one clock and fixes its deadline.
+    pub(crate) fn begin<S: Scope>(
+        guard: &'c Arc<Inner<T, E>>,
+        scope: &S,
+        key: &[u8],
+        usable: Usable<'c, T>,
+        asker: Asker,
+    ) -> Result<Self, EmptyScopePart> {
+        let needs_key = guard.contract.keeps_snapshots() || guard.contract.coalesce();
+        let key = if needs_key {
+            Some(key::write(&guard.key, scope, key)?)
+        } else {
+            key::check(scope)?;
+            None
+        };
+        let now = guard.now();
+        let (hold, retry_at) = match guard.look(now.mono) {
+            None => (None, None),
+            // Only a hold that keeps calls away is a reason to come back when it ends.
+            Some((mode, until)) => (
+                Some(mode),
+                (until < Mono::END && !observes(Some(mode))).then_some(until),
+            ),
+        };
+        let contract = guard.dependency.0.seat.contract();
+        let (mut call, mut first) = ReadCall::begin(
+            &guard.contract,
+            contract.table(),
+            contract.timeout(),
+            hold,
+            now.mono,
+        );
+        if asker == Asker::Person && first == Step::Look {
+            // A person who probes wants the dependency asked, whatever is kept.
+            first = call.found(None, now.mono);
+        }
+        Ok(Self {
+            guard,
+            call,
+            first,
+            key,
+            usable,
+            asker,
+            now,
+            observes: observes(hold),
+            snapshot: None,
+            retry_at,
+            cause: None,
+            parked: false,
+            counted: false,
+        })
+    }
+
+    /// Returns what an attempt needs of the call, and the mark to be kept while the call waits for it.
+    pub(crate) fn parts(&mut self) -> (Option<&Key>, &mut bool) {
+        (self.key.as_ref(), &mut self.parked)
+    }
+
+    pub(crate) fn start(&mut self) -> Halt<T, E> {
+        self.go_on(self.first)
+    }
+
+    /// Asks for admission of one attempt, and fixes its limit.
+    pub(crate) fn admit<'d>(
+        &mut self,
+        dependency: Lent<'d, dependency::Inner>,
+    ) -> Result<Ticket<'d>, Refusal> {
+        let mut ticket = dependency::Inner::admit(dependency, self.now, self.asker, self.observes)?;
+        if let Step::Attempt(limit) = self.call.admitted(ticket.began.mono) {
+            ticket.limit = limit;
+        }
+        Ok(ticket)
+    }
+
+    /// Ends a call that was refused admission: by the ladder, or not at all.
+    pub(crate) fn refused(mut self, refusal: Refusal) -> End<T, E> {
+        self.retry_at = refusal.retry_at;
+        let step = self.call.refused(refusal.reason);
+        self.finish(step)
+    }
+
+    /// Ends a call whose attempt has ended.
+    pub(crate) fn attempted(mut self, attempted: Attempted<T, E>) -> End<T, E> {
+        match attempted {
+            Attempted::Value { value, began } => self.live(value, began),
+            Attempted::Error { class, error, probe } => {
+                self.now = self.guard.now();
+                self.cause = error;
+                // An error that a classifier calls an answer is the dependency's own; there is no value in it.
+                let class = if class == Class::Answer {
+                    Class::Refusal
+                } else {
+                    class
+                };
+                let step = self.call.attempted(class, probe);
+                self.finish(step)
+            }
+        }
+    }
+
+    /// Performs steps that need no waiting.
+    fn go_on(&mut self, mut step: Step) -> Halt<T, E> {
+        loop {
+            step = match step {
+                Step::Look => {
+                    let facts = self.look();
+                    self.call.found(facts, self.now.mono)
+                }
+                // An attempt follows an admission and nothing else, and whoever was admitted does not come here.
+                Step::Admit | Step::Attempt(_) => return Halt::Admit,
+                Step::Serve(rung, age) => match self.serve(rung, age) {
+                    Some(answer) => return Halt::Ended(Ok(answer)),
+                    None => Step::Refuse,
+                },
+                Step::Refuse => return Halt::Ended(Err(self.unanswered(Ending::Refused))),
+                Step::Fail => return Halt::Ended(Err(self.unanswered(Ending::Failed))),
+            };
+        }
+    }
+
+    /// Ends a call that has nobody left to ask.
+    pub(super) fn finish(mut self, step: Step) -> End<T, E> {
+        match self.go_on(step) {
+            Halt::Ended(end) => end,
+            Halt::Admit => Err(self.unanswered(Ending::Refused)),
+        }
+    }
+
+    pub(super) fn look(&mut self) -> Option<Facts> {
+        let key = self.key.as_ref()?;
+        let snapshot = self.guard.memory.get(key)?;
+        let usable = self.may_have(&snapshot.value);
+        let facts = snapshot.facts(usable);
+        self.snapshot = Some(snapshot);
+        Some(facts)
+    }
+
+    /// Tells whether this caller may be given a value that was not made for it.
+    pub(super) fn may_have(&self, value: &T) -> bool {
+        self.usable.is_none_or(|usable| usable(value))
+    }
+
+    pub(super) fn live(mut self, value: T, began: Now) -> End<T, E> {
+        self.count(Ending::Answered(Rung::Live), None);
+        Ok(Answer {
+            value,
+            rung: Rung::Live,
+            age: Some(Duration::ZERO),
+            observed: Some(began.wall),
+            reason: None,
+            skipped: self.call.skips(),
+            cause: None,
+        })
+    }
+
+    /// Answers from a rung below live; `None` if the rung has nothing to give.
+    fn serve(&mut self, rung: Rung, age: Option<Duration>) -> Option<Answer<T, E>> {
+        let (value, observed): (T, Option<Wall>) = match rung {
+            Rung::Fresh | Rung::Stale => {
+                let snapshot = self.snapshot.take()?;
+                (snapshot.value.clone(), snapshot.observed_wall)
+            }
+            Rung::Default => (self.guard.default.as_ref().map(|default| default())?, None),
+            Rung::Live => return None,
+        };
+        let reason = self.call.reason();
+        self.count(Ending::Answered(rung), reason);
+        let (skipped, cause) = (self.call.skips(), self.cause.take());
+        Some(Answer {
+            value,
+            rung,
+            age,
+            observed,
+            reason,
+            skipped,
+            cause,
+        })
+    }
+
+    fn unanswered(&mut self, ending: Ending) -> Unanswered<E> {
+        let reason = self.call.reason();
+        self.count(ending, reason);
+        Unanswered {
+            ending,
+            reason,
+            skipped: self.call.skips(),
+            retry_after: self.retry_at.map(|at| at.since(self.now.mono)),
+            cause: self.cause.take(),
+            misuse: None,
+        }
+    }
+
+    fn count(&mut self, ending: Ending, reason: Option<Reason>) {
+        self.counted = true;
+        self.guard.counters.ended(ending, reason);
+        for (rung, why) in self.call.skips().iter() {
+            self.guard.counters.skipped(rung, why);
+        }
+    }
+}
+
+impl<T, E> Drop for Running<'_, T, E> {
+    /// The caller left, or the wrapped code broke.
+    fn drop(&mut self) {
+        if self.counted {
+            return;
+        }
+        if self.parked {
+            self.guard.counters.ended(Ending::Abandoned, None);
+        } else {
+            self.guard.counters.ended(Ending::Failed, Some(Reason::Fault));
+        }
+    }
+}

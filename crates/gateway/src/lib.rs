@@ -1,0 +1,3 @@
+//! The evenkeel gateway.
+
+pub mod config;

@@ -214,6 +214,12 @@ impl Gate {
         }
     }
 
+    /// Tells whether results are counted by time, so that a success has to know when it is.
+    #[must_use]
+    pub const fn counts_by_time(&self) -> bool {
+        self.window.is_some()
+    }
+
     /// Returns the present state.
     #[must_use]
     pub fn state(&self) -> State {

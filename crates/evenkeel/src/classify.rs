@@ -1,0 +1,63 @@
+//! Decides ready-made classifications for error types that everybody has.
+//! It exists so that a guard around plain sockets needs no table of its own.
+//! It refuses to guess: an error that says nothing about the dependency is a fault.
+
+use std::io;
+
+use evenkeel_core::{Class, Outage};
+
+/// Classifies an I/O error of a network call.
+///
+/// Connection trouble is an outage, an early end is a cut answer. What the other side or the system decided
+/// (not found, not permitted, already there) is a refusal. Everything else, such as invalid data, is a fault.
+///
+/// ```
+/// use evenkeel::{Class, Outage, classify};
+/// use std::io::{Error, ErrorKind};
+/// assert_eq!(classify::io(&Error::from(ErrorKind::ConnectionRefused)), Class::OUTAGE);
+/// assert_eq!(classify::io(&Error::from(ErrorKind::UnexpectedEof)), Class::Outage(Outage::Cut));
+/// assert_eq!(classify::io(&Error::other("?")), Class::Fault);
+/// ```
+#[must_use]
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "the list of I/O errors is open; unknown ones are faults"
+)]
+pub fn io(error: &io::Error) -> Class {
+    match error.kind() {
+        io::ErrorKind::ConnectionRefused
+        | io::ErrorKind::ConnectionReset
+        | io::ErrorKind::ConnectionAborted
+        | io::ErrorKind::NotConnected
+        | io::ErrorKind::BrokenPipe
+        | io::ErrorKind::HostUnreachable
+        | io::ErrorKind::NetworkUnreachable
+        | io::ErrorKind::NetworkDown
+        | io::ErrorKind::AddrNotAvailable => Class::OUTAGE,
+        io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => Class::Outage(Outage::TimedOut),
+        io::ErrorKind::UnexpectedEof => Class::Outage(Outage::Cut),
+        io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied | io::ErrorKind::AlreadyExists => {
+            Class::Refusal
+        }
+        _ => Class::Fault,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connection_trouble_is_an_outage_and_nothing_else_is() {
+        for (kind, class) in [
+            (io::ErrorKind::ConnectionReset, Class::OUTAGE),
+            (io::ErrorKind::BrokenPipe, Class::OUTAGE),
+            (io::ErrorKind::TimedOut, Class::Outage(Outage::TimedOut)),
+            (io::ErrorKind::PermissionDenied, Class::Refusal),
+            (io::ErrorKind::InvalidData, Class::Fault),
+            (io::ErrorKind::OutOfMemory, Class::Fault),
+        ] {
+            assert_eq!(io(&io::Error::from(kind)), class, "{kind:?}");
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! Decides how endings and attempts are counted: every call exactly once, by ending and reason.
+//! It exists so that an answer made of old data stands in the metrics as what it is.
+//! It refuses labels that come from requests: every series is known before the first call.
+
+use std::{
+    cell::Cell,
+    sync::atomic::{AtomicU64, AtomicUsize, Ordering},
+};
+
+use evenkeel_core::{Class, Ending, Lane, Reason, Rung, Skipped};
+
+/// Returns the lane of the calling thread.
+pub(crate) fn lane() -> Lane {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    thread_local! { static LANE: Cell<Option<Lane>> = const { Cell::new(None) }; }
+    LANE.with(|lane| {
+        lane.get().unwrap_or_else(|| {
+            let own = Lane::new(NEXT.fetch_add(1, Ordering::Relaxed));
+            lane.set(Some(own));
+            own
+        })
+    })
+}
+
+/// `N` counters, in a lane per thread so that counting on the healthy path meets nobody.
+#[derive(Debug)]
+pub(crate) struct Counters<const N: usize>([Padded<N>; Lane::COUNT]);
+
+/// On cache lines of its own.
+#[repr(align(128))]
+#[derive(Debug)]
+struct Padded<const N: usize>([AtomicU64; N]);
+
+impl<const N: usize> Counters<N> {
+    pub(crate) fn new() -> Self {
+        Self(std::array::from_fn(|_| {
+            Padded(std::array::from_fn(|_| AtomicU64::new(0)))
+        }))
+    }
+
+    pub(crate) fn add(&self, index: usize) {
+        self.0[lane().index()].0[index].fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn sum(&self, index: usize) -> u64 {
+        self.0
+            .iter()
+            .map(|lane| lane.0[index].load(Ordering::Relaxed))
+            .sum()
+    }
+}
+
+/// Endings by reasons, and "no reason".
+const REASONS: usize = Reason::ALL.len() + 1;
+const ENDINGS: usize = Ending::ALL.len() * REASONS;
+const SKIPS: usize = Rung::ALL.len() * Skipped::ALL.len();
+
+/// Why a success was not kept as the last good answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum NotKept {
+    /// `keep_if` found it not worth keeping; the old snapshot stays.
+    NotWorthKeeping,
+    /// It must not be kept; the old snapshot is gone too.
+    MustNotBeKept,
+    /// It is larger than the store takes; the old snapshot is gone too.
+    TooBig,
+    /// Something observed later is already kept.
+    Superseded,
+    /// A refusal by the dependency: not data.
+    NotAnAnswer,
+}
+
+impl NotKept {
+    /// Every word.
+    pub const ALL: [Self; 5] = [
+        Self::NotWorthKeeping,
+        Self::MustNotBeKept,
+        Self::TooBig,
+        Self::Superseded,
+        Self::NotAnAnswer,
+    ];
+
+    /// Returns the stable word.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::NotWorthKeeping => "not-worth-keeping",
+            Self::MustNotBeKept => "must-not-be-kept",
+            Self::TooBig => "too-big",
+            Self::Superseded => "superseded",
+            Self::NotAnAnswer => "not-an-answer",
+        }
+    }
+}
+
+/// The counters of one guard.
+#[derive(Debug)]
+pub(crate) struct GuardCounters {
+    endings: Counters<ENDINGS>,
+    skipped: Counters<SKIPS>,
+    not_kept: Counters<{ NotKept::ALL.len() }>,
+    joined: AtomicU64,
+}
+
+impl GuardCounters {
+    pub(crate) fn new() -> Self {
+        Self {
+            endings: Counters::new(),
+            skipped: Counters::new(),
+            not_kept: Counters::new(),
+            joined: AtomicU64::new(0),
+        }
+    }
+
+    pub(crate) fn ended(&self, ending: Ending, reason: Option<Reason>) {
+        self.endings.add(cell(ending, reason));
+    }
+
+    pub(crate) fn skipped(&self, rung: Rung, why: Skipped) {
+        self.skipped.add(skip_cell(rung, why));
+    }
+
+    pub(crate) fn not_kept(&self, why: NotKept) {
+        self.not_kept.add(why as usize);
+    }
+
+    pub(crate) fn joined(&self) {
+        self.joined.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn read(&self) -> Counts {
+        Counts {
+            endings: std::array::from_fn(|index| self.endings.sum(index)),
+            skipped: std::array::from_fn(|index| self.skipped.sum(index)),
+            not_kept: std::array::from_fn(|index| self.not_kept.sum(index)),
+            joined: self.joined.load(Ordering::Relaxed),
+        }
+    }
+}
+
+fn cell(ending: Ending, reason: Option<Reason>) -> usize {
+    ending.index() * REASONS + reason.map_or(Reason::ALL.len(), Reason::index)
+}
+
+fn skip_cell(rung: Rung, why: Skipped) -> usize {
+    Ending::Answered(rung).index() * Skipped::ALL.len() + why.index()
+}
+
+/// What the calls of one guard came to, since it was built.
+///
+/// ```
+/// # use evenkeel::{Engine, Class, Ending, Rung};
+/// # let guard = Engine::system().read::<u32>("g").classify(|_: &()| Class::OUTAGE).build().unwrap();
+/// let counts = guard.counts();
+/// assert_eq!(counts.total(Ending::Answered(Rung::Stale)), 0); // alert when this grows
+/// ```
+#[derive(Clone, Debug)]
+pub struct Counts {
+    endings: [u64; ENDINGS],
+    skipped: [u64; SKIPS],
+    not_kept: [u64; NotKept::ALL.len()],
+    joined: u64,
+}
+
+impl Counts {
+    /// Returns how many calls ended this way for this reason.
+    #[must_use]
+    pub const fn get(&self, ending: Ending, reason: Option<Reason>) -> u64 {
+        let reason = match reason {
+            Some(reason) => reason.index(),
+            None => Reason::ALL.len(),
+        };
+        self.endings[ending.index() * REASONS + reason]
+    }
+
+    /// Returns how many calls ended this way, whatever the reason.
+    #[must_use]
+    pub fn total(&self, ending: Ending) -> u64 {
+        let first = ending.index() * REASONS;
+        self.endings.iter().skip(first).take(REASONS).sum()
+    }
+
+    /// Returns how many calls have ended.
+    #[must_use]
+    pub fn calls(&self) -> u64 {
+        self.endings.iter().sum()
+    }
+
+    /// Returns how many calls passed over this rung for this reason.
+    #[must_use]
+    pub fn skipped(&self, rung: Rung, why: Skipped) -> u64 {
+        self.skipped[skip_cell(rung, why)]
+    }
+
+    /// Returns how many successes were not kept, for this reason.
+    #[must_use]
+    pub const fn not_kept(&self, why: NotKept) -> u64 {
+        self.not_kept[why as usize]
+    }
+
+    /// Returns how many calls joined an attempt that was already under way.
+    #[must_use]
+    pub const fn joined(&self) -> u64 {
+        self.joined
+    }
+}
+
+/// The results of one dependency's attempts, by class.
+pub(crate) type AttemptCounters = Counters<{ Class::ALL.len() }>;
+
+pub(crate) fn class_index(class: Class) -> usize {
+    Class::ALL
+        .iter()
+        .position(|other| other.as_str() == class.as_str())
+        .unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_pair_has_a_cell_of_its_own() {
+        let counters = GuardCounters::new();
+        for (times, ending) in Ending::ALL.into_iter().enumerate() {
+            for _ in 0..times {
+                counters.ended(ending, Some(Reason::Held));
+            }
+            counters.ended(ending, None);
+        }
+        let counts = counters.read();
+        for (times, ending) in Ending::ALL.into_iter().enumerate() {
+            assert_eq!(counts.get(ending, Some(Reason::Held)), times as u64);
+            assert_eq!(counts.get(ending, None), 1);
+            assert_eq!(counts.get(ending, Some(Reason::Fault)), 0);
+            assert_eq!(counts.total(ending), times as u64 + 1);
+        }
+        assert_eq!(counts.calls(), 21 + 7);
+    }
+
+    #[test]
+    fn counts_of_many_threads_add_up() {
+        let counters = Counters::<1>::new();
+        std::thread::scope(|scope| {
+            for _ in 0..20 {
+                scope.spawn(|| (0..100).for_each(|_| counters.add(0)));
+            }
+        });
+        assert_eq!(counters.sum(0), 2000);
+    }
+}

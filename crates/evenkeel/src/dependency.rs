@@ -1,0 +1,374 @@
+//! Decides who may ask a dependency: breaker, bulkhead and resources together, all or nothing.
+//! It exists once per dependency, however many guards ask it, because they all wear out the same source.
+//! It refuses without asking: what is not admitted here never reaches the dependency.
+
+use std::{sync::Arc, time::Duration};
+
+use evenkeel_core::{
+    Admission, Asker, BreakerRules, Bulkhead, Class, DependencyContract, DependencyDraft, Gate, Limit, Mono,
+    Now, OpenFor, Problems, Ratio, Reason, Recovery, Row, State, Transition, acquire_all,
+};
+use parking_lot::Mutex;
+
+use crate::{
+    counts::{AttemptCounters, Counters, class_index},
+    engine::{Engine, Resource},
+    event::EventKind,
+    lent::Lent,
+    ticket::{Pass, Permit, Ticket},
+};
+
+/// The trips and periods of a circuit breaker, in the words of the contract.
+#[derive(Clone, Copy, Debug)]
+pub struct BreakerBuilder(BreakerRules);
+
+impl BreakerBuilder {
+    /// Trips after this many failures in a row.
+    #[must_use]
+    pub const fn consecutive(mut self, failures: u32) -> Self {
+        self.0.consecutive = Some(failures);
+        self
+    }
+
+    /// Trips when at least `failures_ppm` parts per million of `min_calls` or more calls in `window` failed.
+    #[must_use]
+    pub const fn failure_ratio(mut self, failures_ppm: u32, window: Duration, min_calls: u32) -> Self {
+        self.0.ratio = Some(Ratio {
+            failures_ppm,
+            window,
+            min_calls,
+        });
+        self
+    }
+
+    /// Stays open for `first`, doubled with each reopening in a row, `longest` at most, each ± 20 %.
+    #[must_use]
+    pub const fn open_for(mut self, first: Duration, longest: Duration) -> Self {
+        self.0.open_for = OpenFor::Timed {
+            first,
+            longest,
+            jitter_ppm: BreakerRules::JITTER_PPM,
+        };
+        self
+    }
+
+    /// Spreads the open periods by this many parts per million either way, instead of 20 %.
+    #[must_use]
+    pub const fn jitter(mut self, ppm: u32) -> Self {
+        if let OpenFor::Timed { first, longest, .. } = self.0.open_for {
+            self.0.open_for = OpenFor::Timed {
+                first,
+                longest,
+                jitter_ppm: ppm,
+            };
+        }
+        self
+    }
+
+    /// Stays open until somebody probes by hand.
+    #[must_use]
+    pub const fn open_until_probed(mut self) -> Self {
+        self.0.open_for = OpenFor::Manual;
+        self
+    }
+
+    /// Lets this many probes run at once.
+    #[must_use]
+    pub const fn probes(mut self, probes: u32) -> Self {
+        self.0.probes = probes;
+        self
+    }
+
+    /// Closes after this many successful probes in a row.
+    #[must_use]
+    pub const fn close_after(mut self, successes: u32) -> Self {
+        self.0.close_after = successes;
+        self
+    }
+
+    /// Counts a probe without a verdict as failed after this long, instead of after the timeout.
+    #[must_use]
+    pub const fn lease(mut self, lease: Duration) -> Self {
+        self.0.lease = Some(lease);
+        self
+    }
+}
+
+/// The contract with a dependency, being written. Nothing is on unless declared.
+#[derive(Debug)]
+pub struct DependencyBuilder {
+    engine: Engine,
+    draft: DependencyDraft,
+    uses: Vec<Resource>,
+}
+
+impl DependencyBuilder {
+    pub(crate) fn new(engine: Engine, name: &str) -> Self {
+        Self {
+            engine,
+            draft: DependencyDraft {
+                name: name.to_owned(),
+                ..DependencyDraft::default()
+            },
+            uses: Vec::new(),
+        }
+    }
+
+    /// Ends an attempt after this long, and counts it as a failure.
+    #[must_use]
+    pub const fn timeout(mut self, timeout: Duration) -> Self {
+        self.draft.timeout = Some(timeout);
+        self
+    }
+
+    /// Lets this many attempts be in flight at once; more are refused without waiting.
+    #[must_use]
+    pub const fn concurrency(mut self, permits: u32) -> Self {
+        self.draft.concurrency = Some(permits);
+        self
+    }
+
+    /// Stops asking by these rules.
+    #[must_use]
+    pub fn breaker(mut self, rules: impl FnOnce(BreakerBuilder) -> BreakerBuilder) -> Self {
+        let BreakerBuilder(rules) = rules(BreakerBuilder(self.draft.breaker.unwrap_or(BreakerRules::NONE)));
+        self.draft.breaker = Some(rules);
+        self
+    }
+
+    /// Draws on a resource that others draw on too.
+    #[must_use]
+    pub fn uses(mut self, resource: &Resource) -> Self {
+        self.uses.push(resource.clone());
+        self
+    }
+
+    /// Replaces a row of the classification table.
+    #[must_use]
+    pub fn row(mut self, class: Class, row: Row) -> Self {
+        self.draft.rows.push((class, row));
+        self
+    }
+
+    /// Tells whether anything but the name was declared.
+    pub(crate) fn is_bare(&self) -> bool {
+        let DependencyDraft {
+            timeout,
+            concurrency,
+            breaker,
+            rows,
+            ..
+        } = &self.draft;
+        timeout.is_none()
+            && concurrency.is_none()
+            && breaker.is_none()
+            && rows.is_empty()
+            && self.uses.is_empty()
+    }
+
+    /// Checks the contract.
+    ///
+    /// # Errors
+    /// Every problem found.
+    pub fn build(self) -> Result<Dependency, Problems> {
+        let contract = self.draft.check()?;
+        let recovery = contract
+            .breaker()
+            .map(|rules| Recovery::new(*rules, self.engine.draw_seed()));
+        Ok(Dependency(Arc::new(Inner {
+            name: contract.name().into(),
+            gate: contract.breaker().map(Gate::new),
+            recovery: Mutex::new(recovery),
+            bulkhead: contract.concurrency().map(Bulkhead::new),
+            resources: self.uses,
+            engine: self.engine,
+            contract,
+            attempts: Counters::new(),
+            transitions: Counters::new(),
+        })))
+    }
+}
+
+/// Something that can fail: its breaker, permits and counters. Clones share them.
+#[derive(Clone, Debug)]
+pub struct Dependency(pub(crate) Arc<Inner>);
+
+#[derive(Debug)]
+pub(crate) struct Inner {
+    pub(crate) name: Arc<str>,
+    pub(crate) engine: Engine,
+    pub(crate) contract: DependencyContract,
+    pub(crate) gate: Option<Gate>,
+    recovery: Mutex<Option<Recovery>>,
+    bulkhead: Option<Bulkhead>,
+    resources: Vec<Resource>,
+    attempts: AttemptCounters,
+    transitions: Counters<3>,
+}
+
+/// A refusal by evenkeel itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Refusal {
+    pub(crate) reason: Reason,
+    /// When asking again may help.
+    pub(crate) retry_at: Option<Mono>,
+}
+
+impl Inner {
+    /// Admits one attempt, or refuses it and leaves nothing taken.
+    pub(crate) fn admit(
+        this: Lent<'_, Self>,
+        now: Now,
+        asker: Asker,
+        observe: bool,
+    ) -> Result<Ticket<'_>, Refusal> {
+        let pass = match &this.gate {
+            None => Pass::Free,
+            Some(gate) if observe => gate.observe().map_or(Pass::Free, Pass::Counted),
+            Some(gate) => match (gate.admit(now.mono), asker) {
+                (Admission::Admitted(generation), _) => Pass::Counted(generation),
+                (Admission::Refused { next_probe }, Asker::Traffic) => return Err(open(next_probe)),
+                (Admission::Refused { .. } | Admission::MayProbe, _) => {
+                    // The permit comes first: a probe that could not start would hold up the recovery.
+                    let permit = Self::reserve(this.again())?;
+                    return this
+                        .probe(gate, now.mono, asker)
+                        .map(|pass| Ticket::new(permit, pass, now));
+                }
+            },
+        };
+        Self::reserve(this).map(|permit| Ticket::new(permit, pass, now))
+    }
+
+    fn probe(&self, gate: &Gate, now: Mono, asker: Asker) -> Result<Pass, Refusal> {
+        let (granted, transition) = match self.recovery.lock().as_mut() {
+            Some(recovery) => recovery.probe(gate, now, asker),
+            None => return Ok(Pass::Free),
+        };
+        self.changed(transition);
+        match granted {
+            Ok(probe) => Ok(Pass::Probe(Some(probe))),
+            // Somebody else's probe has closed the breaker since we looked.
+            Err(next_probe) => gate.observe().map(Pass::Counted).ok_or_else(|| open(next_probe)),
+        }
+    }
+
+    fn reserve(this: Lent<'_, Self>) -> Result<Permit<'_>, Refusal> {
+        match acquire_all(this.bulkheads()) {
+            Ok(()) => Ok(Permit::new(this)),
+            Err(_) => Err(Refusal {
+                reason: Reason::AtCapacity,
+                retry_at: None,
+            }),
+        }
+    }
+
+    pub(crate) fn bulkheads(&self) -> impl Iterator<Item = &Bulkhead> + Clone {
+        self.bulkhead
+            .iter()
+            .chain(self.resources.iter().map(|resource| &*resource.bulkhead))
+    }
+
+    /// Changes the breaker under its lock, then tells.
+    pub(crate) fn recover(&self, change: impl FnOnce(&Gate, &mut Recovery) -> Option<Transition>) {
+        let transition = match (&self.gate, self.recovery.lock().as_mut()) {
+            (Some(gate), Some(recovery)) => change(gate, recovery),
+            (None, _) | (_, None) => None,
+        };
+        self.changed(transition);
+    }
+
+    pub(crate) fn attempted(&self, class: Class) {
+        self.attempts.add(class_index(class));
+    }
+
+    fn changed(&self, transition: Option<Transition>) {
+        if let Some(transition) = transition {
+            self.transitions.add(transition.to as usize);
+            self.engine.tell(&self.name, EventKind::Breaker(transition));
+        }
+    }
+
+    /// Returns when an attempt that starts at `now` ends by the dependency's own timeout.
+    pub(crate) fn own_limit(&self, now: Mono) -> Limit {
+        self.contract
+            .timeout()
+            .map_or(Limit::None, |timeout| Limit::Timeout(now.after(timeout)))
+    }
+}
+
+const fn open(next_probe: Option<Mono>) -> Refusal {
+    Refusal {
+        reason: Reason::BreakerOpen,
+        retry_at: next_probe,
+    }
+}
+
+/// What a dependency looks like at one moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DependencyStatus {
+    /// The state of its breaker; `None` without one.
+    pub state: Option<State>,
+    /// When the next probe may start, while that is known and the breaker is not closed.
+    pub next_probe: Option<Mono>,
+    /// Permits in use; zero where no limit is declared.
+    pub in_use: u32,
+    /// The most permits; `None` where no limit is declared.
+    pub limit: Option<u32>,
+}
+
+impl Dependency {
+    /// Returns the name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// Returns the checked contract.
+    #[must_use]
+    pub fn contract(&self) -> &DependencyContract {
+        &self.0.contract
+    }
+
+    /// Looks at the breaker and the permits.
+    #[must_use]
+    pub fn status(&self) -> DependencyStatus {
+        DependencyStatus {
+            state: self.0.gate.as_ref().map(Gate::state),
+            next_probe: self.0.gate.as_ref().and_then(Gate::next_probe),
+            in_use: self.0.bulkhead.as_ref().map_or(0, Bulkhead::in_use),
+            limit: self.0.bulkhead.as_ref().map(Bulkhead::limit),
+        }
+    }
+
+    /// Returns how many attempts came to this class. Refusals by evenkeel itself are not attempts.
+    #[must_use]
+    pub fn attempts(&self, class: Class) -> u64 {
+        self.0.attempts.sum(class_index(class))
+    }
+
+    /// Returns how many attempts were made and have ended.
+    #[must_use]
+    pub fn attempts_total(&self) -> u64 {
+        Class::ALL.into_iter().map(|class| self.attempts(class)).sum()
+    }
+
+    /// Returns how often the breaker went over to this state.
+    #[must_use]
+    pub fn transitions(&self, to: State) -> u64 {
+        self.0.transitions.sum(to as usize)
+    }
+
+    /// Closes the breaker by a person's word. Without a breaker, or when it is closed, only the word is noted.
+    pub fn reset(&self, by: &str, why: &str) {
+        let now = self.0.engine.now().mono;
+        self.0.recover(|gate, recovery| recovery.reset(gate, now));
+        self.0.engine.tell(
+            &self.0.name,
+            EventKind::Reset {
+                by: by.to_owned(),
+                why: why.to_owned(),
+            },
+        );
+    }
+}

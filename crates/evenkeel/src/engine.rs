@@ -1,0 +1,145 @@
+//! Decides what guards share: the clock, the seed, the resources and the queue of events.
+//! It exists as a handle that is cloned, so that state lives in one place however often a guard is handed around.
+//! It refuses to be a global.
+
+use std::{
+    hash::{BuildHasher as _, RandomState},
+    sync::Arc,
+};
+
+use evenkeel_core::{Bulkhead, Now, Problems, Rng};
+use parking_lot::Mutex;
+
+use crate::{
+    clock::Clock,
+    dependency::DependencyBuilder,
+    event::{Event, EventKind, Events},
+    read::ReadBuilder,
+};
+
+/// What guards are built from. Clones share everything.
+#[derive(Clone, Debug)]
+pub struct Engine(Arc<Shared>);
+
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) clock: Clock,
+    seeds: Mutex<Rng>,
+    events: Events,
+}
+
+impl Engine {
+    /// Makes an engine with the system's clocks and a random seed.
+    #[must_use]
+    pub fn system() -> Self {
+        Self::new(Clock::system(), RandomState::new().hash_one(0))
+    }
+
+    /// Makes an engine with a clock and a seed of your choice. The same seed draws the same jitter.
+    #[must_use]
+    pub fn new(clock: impl Into<Clock>, seed: u64) -> Self {
+        let seeds = Mutex::new(Rng::new(seed));
+        Self(Arc::new(Shared {
+            clock: clock.into(),
+            seeds,
+            events: Events::default(),
+        }))
+    }
+
+    /// Starts the contract of a Read: data that may be reduced. Nothing is on unless declared.
+    pub fn read<T>(&self, name: &str) -> ReadBuilder<T> {
+        ReadBuilder::new(self.clone(), name)
+    }
+
+    /// Starts the contract with a dependency that several guards ask: they share its breaker and its permits.
+    pub fn dependency(&self, name: &str) -> DependencyBuilder {
+        DependencyBuilder::new(self.clone(), name)
+    }
+
+    /// Declares a resource: a capacity of 1 to 1 000 000 that several dependencies draw on.
+    ///
+    /// # Errors
+    /// When the capacity is out of range.
+    ///
+    /// ```
+    /// # use evenkeel::Engine;
+    /// let database = Engine::system().resource("catalog-db", 100)?;
+    /// assert_eq!((database.in_use(), database.limit()), (0, 100));
+    /// # Ok::<(), evenkeel::Problems>(())
+    /// ```
+    pub fn resource(&self, name: &str, concurrency: u32) -> Result<Resource, Problems> {
+        let mut problems = Problems::default();
+        problems.range(
+            &["resource", name, "concurrency"],
+            u64::from(concurrency),
+            1,
+            1_000_000,
+        );
+        problems.or(Resource {
+            name: name.into(),
+            bulkhead: Arc::new(Bulkhead::new(concurrency)),
+        })
+    }
+
+    /// Reads the engine's clock.
+    #[must_use]
+    pub fn now(&self) -> Now {
+        self.0.clock.now()
+    }
+
+    /// Takes the events that have happened since the last time. Up to 1024 wait; beyond that the oldest are
+    /// lost, and counted by [`Engine::events_lost`].
+    #[must_use]
+    pub fn drain_events(&self) -> Vec<Event> {
+        self.0.events.drain()
+    }
+
+    /// Returns how many events were lost because nobody took them.
+    #[must_use]
+    pub fn events_lost(&self) -> u64 {
+        self.0.events.lost()
+    }
+
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.0
+    }
+
+    pub(crate) fn draw_seed(&self) -> u64 {
+        self.0.seeds.lock().next_u64()
+    }
+
+    pub(crate) fn tell(&self, name: &Arc<str>, kind: EventKind) {
+        self.0.events.push(Event {
+            at: self.now().wall,
+            name: Arc::clone(name),
+            kind,
+        });
+    }
+}
+
+/// A named capacity that several dependencies draw on: one database behind a primary and its spare.
+#[derive(Clone, Debug)]
+pub struct Resource {
+    name: Arc<str>,
+    pub(crate) bulkhead: Arc<Bulkhead>,
+}
+
+impl Resource {
+    /// Returns the name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns how much of it is in use.
+    #[must_use]
+    pub fn in_use(&self) -> u32 {
+        self.bulkhead.in_use()
+    }
+
+    /// Returns the capacity.
+    #[must_use]
+    pub fn limit(&self) -> u32 {
+        self.bulkhead.limit()
+    }
+}

@@ -1,0 +1,323 @@
+//! Decides which calls share one attempt: those for the same key while one is under way.
+//! It exists so that a hundred callers who want the same thing cost their dependency one call.
+//! It refuses to share what may not be shared, to make anyone wait past their own deadline, and to let a hung
+//! attempt hold up callers who come after its lease.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use evenkeel_core::{Class, Mono, Now};
+use parking_lot::Mutex;
+use tokio::sync::watch;
+
+use crate::{dependency::Refusal, key::Key};
+
+/// What a flight came to, for all who wait for it.
+#[derive(Debug)]
+pub(crate) enum Landing<T, E> {
+    /// A value. Only who started the flight may have one that is not shareable.
+    Value { value: T, began: Now, shareable: bool },
+    /// An error, or no answer in time.
+    Error {
+        class: Class,
+        error: Option<E>,
+        probe: bool,
+    },
+    /// It was not admitted.
+    Refused(Refusal),
+}
+
+pub(crate) type Waiter<T, E> = watch::Receiver<Option<Arc<Landing<T, E>>>>;
+type Sender<T, E> = watch::Sender<Option<Arc<Landing<T, E>>>>;
+
+/// The flights of one guard.
+#[derive(Debug)]
+pub(crate) struct Flights<T, E> {
+    table: Mutex<Table<T, E>>,
+    numbers: AtomicU64,
+}
+
+#[derive(Debug)]
+struct Table<T, E> {
+    under_way: HashMap<Key, Entry<T, E>>,
+    /// Keys whose results turned out not to be shareable, until when nobody waits for one.
+    apart: HashMap<Key, Mono>,
+}
+
+#[derive(Debug)]
+struct Entry<T, E> {
+    number: u64,
+    lease_ends: Mono,
+    sender: Arc<Sender<T, E>>,
+}
+
+/// Beyond this many flights at once, calls go alone.
+const UNDER_WAY_MAX: usize = 10_000;
+/// Beyond this many remembered keys, none is added until some have run out.
+const APART_MAX: usize = 10_000;
+/// How long a key whose result was not shareable is not waited for.
+const APART_FOR: Duration = Duration::from_secs(10);
+/// The lease of a flight that nothing else limits.
+pub(crate) const LEASE: Duration = Duration::from_secs(30);
+
+/// What a call that may share does.
+#[derive(Debug)]
+pub(crate) enum Part<T, E> {
+    /// Waits for a flight under way.
+    Join(Waiter<T, E>),
+    /// Starts one.
+    Lead(Flight<T, E>),
+    /// Goes by itself.
+    Alone,
+}
+
+impl<T, E> Flights<T, E> {
+    pub(crate) fn new() -> Self {
+        let table = Table {
+            under_way: HashMap::new(),
+            apart: HashMap::new(),
+        };
+        Self {
+            table: Mutex::new(table),
+            numbers: AtomicU64::new(0),
+        }
+    }
+
+    /// Joins the flight for `key`, or starts one that may take until `lease_ends`.
+    pub(crate) fn part(self: &Arc<Self>, key: &Key, now: Mono, lease_ends: Mono) -> Part<T, E> {
+        let mut table = self.table.lock();
+        if let Some(until) = table.apart.get(key) {
+            if now < *until {
+                return Part::Alone;
+            }
+            table.apart.remove(key);
+        }
+        if let Some(entry) = table.under_way.get(key)
+            && now < entry.lease_ends
+        {
+            return Part::Join(entry.sender.subscribe());
+        }
+        if table.under_way.len() >= UNDER_WAY_MAX {
+            return Part::Alone;
+        }
+        let number = self.numbers.fetch_add(1, Ordering::Relaxed);
+        let sender = Arc::new(watch::Sender::new(None));
+        table.under_way.insert(
+            key.clone(),
+            Entry {
+                number,
+                lease_ends,
+                sender: Arc::clone(&sender),
+            },
+        );
+        Part::Lead(Flight {
+            flights: Arc::clone(self),
+            key: key.clone(),
+            number,
+            sender,
+        })
+    }
+
+    /// Remembers that results for `key` are not shareable.
+    fn keep_apart(&self, key: &Key, now: Mono) {
+        let mut table = self.table.lock();
+        if table.apart.len() >= APART_MAX {
+            table.apart.retain(|_, until| now < *until);
+        }
+        if table.apart.len() < APART_MAX {
+            table.apart.insert(key.clone(), now.after(APART_FOR));
+        }
+    }
+
+    /// Takes the flight out of the table, unless somebody waits and `even_if_awaited` is false.
+    fn take_out(&self, key: &Key, number: u64, even_if_awaited: bool) -> bool {
+        let mut table = self.table.lock();
+        match table.under_way.get(key) {
+            Some(entry) if entry.number == number => {
+                let may_go = even_if_awaited || entry.sender.receiver_count() == 0;
+                if may_go {
+                    table.under_way.remove(key);
+                }
+                may_go
+            }
+            Some(_) | None => true,
+        }
+    }
+
+    /// Returns the sizes of both tables, for tests and metrics.
+    pub(crate) fn sizes(&self) -> (usize, usize) {
+        let table = self.table.lock();
+        (table.under_way.len(), table.apart.len())
+    }
+}
+
+/// A flight that its starter has to land. Dropping it unlanded tells those who wait that it vanished.
+#[derive(Debug)]
+pub(crate) struct Flight<T, E> {
+    flights: Arc<Flights<T, E>>,
+    key: Key,
+    number: u64,
+    sender: Arc<Sender<T, E>>,
+}
+
+impl<T, E> Flight<T, E> {
+    /// Returns a place among those who wait.
+    pub(crate) fn waiter(&self) -> Waiter<T, E> {
+        self.sender.subscribe()
+    }
+
+    /// Resolves once nobody waits any more and nobody can join any more.
+    pub(crate) async fn abandoned(&self) {
+        loop {
+            self.sender.closed().await;
+            if self.flights.take_out(&self.key, self.number, false) {
+                return;
+            }
+        }
+    }
+
+    /// Hands the result to all who wait. Later callers start anew.
+    pub(crate) fn land(self, landing: Landing<T, E>, now: Mono) {
+        if let Landing::Value { shareable: false, .. } = landing {
+            self.flights.keep_apart(&self.key, now);
+        }
+        self.flights.take_out(&self.key, self.number, true);
+        self.sender.send_replace(Some(Arc::new(landing)));
+    }
+}
+
+impl<T, E> Drop for Flight<T, E> {
+    fn drop(&mut self) {
+        self.flights.take_out(&self.key, self.number, true);
+    }
+}
+
+/// Waits for the landing; `None` when the flight vanished.
+pub(crate) async fn landing<T, E>(mut waiter: Waiter<T, E>) -> Option<Arc<Landing<T, E>>> {
+    let landed = waiter.wait_for(Option::is_some).await.ok()?;
+    landed.clone()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(name: &str) -> Key {
+        Key::from_slice(name.as_bytes())
+    }
+
+    fn value(shareable: bool) -> Landing<u32, ()> {
+        let now = crate::ManualClock::new().now();
+        Landing::Value {
+            value: 7,
+            began: now,
+            shareable,
+        }
+    }
+
+    const NOW: Mono = Mono::ORIGIN;
+
+    fn lead(flights: &Arc<Flights<u32, ()>>, name: &str) -> Flight<u32, ()> {
+        match flights.part(&key(name), NOW, NOW.after(LEASE)) {
+            Part::Lead(flight) => flight,
+            other @ (Part::Join(_) | Part::Alone) => panic!("expected to lead, got {other:?}"),
+        }
+    }
+
+    #[tokio::test]
+    async fn the_second_caller_joins_and_both_get_the_landing() {
+        let flights = Arc::new(Flights::new());
+        let flight = lead(&flights, "k");
+        let Part::Join(waiter) = flights.part(&key("k"), NOW, NOW.after(LEASE)) else {
+            panic!("not joined")
+        };
+        flight.land(value(true), NOW);
+        assert!(matches!(
+            *landing(waiter).await.unwrap(),
+            Landing::Value { value: 7, .. }
+        ));
+        assert_eq!(flights.sizes(), (0, 0));
+    }
+
+    #[tokio::test]
+    async fn a_flight_that_vanishes_is_told_to_those_who_wait_and_leaves_the_table() {
+        let flights = Arc::new(Flights::new());
+        let flight = lead(&flights, "k");
+        let waiter = flight.waiter();
+        drop(flight);
+        assert!(landing(waiter).await.is_none());
+        drop(lead(&flights, "k"));
+        assert_eq!(flights.sizes(), (0, 0));
+    }
+
+    #[test]
+    fn e30_a_hung_flight_holds_up_nobody_who_comes_after_its_lease() {
+        let flights = Arc::new(Flights::<u32, ()>::new());
+        let hung = lead(&flights, "k");
+        let end = NOW.after(LEASE);
+        assert!(matches!(
+            flights.part(&key("k"), end.before(Duration::from_nanos(1)), end),
+            Part::Join(_)
+        ));
+        let Part::Lead(second) = flights.part(&key("k"), end, end.after(LEASE)) else {
+            panic!("held up")
+        };
+        drop(hung); // must not take the second one out of the table
+        assert!(matches!(
+            flights.part(&key("k"), end, end.after(LEASE)),
+            Part::Join(_)
+        ));
+        drop(second);
+        assert_eq!(flights.sizes(), (0, 0));
+    }
+
+    #[test]
+    fn g03_a_key_whose_result_was_not_shareable_is_not_waited_for_for_a_while() {
+        let flights = Arc::new(Flights::new());
+        lead(&flights, "k").land(value(false), NOW);
+        let until = NOW.after(APART_FOR);
+        assert!(matches!(
+            flights.part(&key("k"), until.before(Duration::from_nanos(1)), until),
+            Part::Alone
+        ));
+        assert!(matches!(
+            flights.part(&key("k"), until, until.after(LEASE)),
+            Part::Lead(_)
+        ));
+    }
+
+    #[tokio::test]
+    async fn a_flight_is_abandoned_only_when_nobody_waits() {
+        let flights = Arc::new(Flights::new());
+        let flight = lead(&flights, "k");
+        let waiter = flight.waiter();
+        let pending = std::future::poll_fn(|context| {
+            let abandoned = std::pin::pin!(flight.abandoned());
+            std::task::Poll::Ready(abandoned.poll(context).is_pending())
+        });
+        assert!(pending.await);
+        drop(waiter);
+        flight.abandoned().await;
+        assert_eq!(flights.sizes(), (0, 0));
+    }
+
+    #[test]
+    fn the_tables_are_bounded() {
+        let flights = Arc::new(Flights::<u32, ()>::new());
+        let under_way: Vec<_> = (0..UNDER_WAY_MAX)
+            .map(|n| lead(&flights, &format!("k{n}")))
+            .collect();
+        assert!(matches!(flights.part(&key("more"), NOW, NOW), Part::Alone));
+        drop(under_way);
+        for n in 0..=APART_MAX {
+            lead(&flights, &format!("k{n}")).land(value(false), NOW);
+        }
+        assert_eq!(flights.sizes(), (0, APART_MAX));
+    }
+}

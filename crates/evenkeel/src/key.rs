@@ -1,0 +1,161 @@
+//! Decides what makes two calls ask for the same thing: guard, scope and key, each written with its length.
+//! It exists so that parts can never run into each other and nobody gets a tenant's data under another's name.
+//! It refuses an empty scope part: a missing tenant is an error, not a tenant called "".
+
+use smallvec::SmallVec;
+use std::fmt;
+
+/// A whole key in the form in which it is looked up and compared. Short ones live on the stack.
+pub(crate) type Key = SmallVec<[u8; 96]>;
+
+/// The parts of a key that say whose data it is, such as tenant and locale.
+///
+/// Implemented for `()` and for tuples of up to four parts; make each part a type of your own that implements
+/// `AsRef<str>` and cannot be empty, so that a call with the parts swapped or left out does not compile.
+/// A `Vec<String>` serves where the parts are only known at run time.
+pub trait Scope {
+    /// Hands each part to `each`, in an order that is always the same.
+    fn parts(&self, each: &mut dyn FnMut(&str));
+}
+
+impl Scope for () {
+    fn parts(&self, _each: &mut dyn FnMut(&str)) {}
+}
+
+impl<A: AsRef<str>> Scope for (A,) {
+    fn parts(&self, each: &mut dyn FnMut(&str)) {
+        each(self.0.as_ref());
+    }
+}
+
+impl<A: AsRef<str>, B: AsRef<str>> Scope for (A, B) {
+    fn parts(&self, each: &mut dyn FnMut(&str)) {
+        each(self.0.as_ref());
+        each(self.1.as_ref());
+    }
+}
+
+impl<A: AsRef<str>, B: AsRef<str>, C: AsRef<str>> Scope for (A, B, C) {
+    fn parts(&self, each: &mut dyn FnMut(&str)) {
+        each(self.0.as_ref());
+        each(self.1.as_ref());
+        each(self.2.as_ref());
+    }
+}
+
+impl<A: AsRef<str>, B: AsRef<str>, C: AsRef<str>, D: AsRef<str>> Scope for (A, B, C, D) {
+    fn parts(&self, each: &mut dyn FnMut(&str)) {
+        each(self.0.as_ref());
+        each(self.1.as_ref());
+        each(self.2.as_ref());
+        each(self.3.as_ref());
+    }
+}
+
+impl Scope for Vec<String> {
+    fn parts(&self, each: &mut dyn FnMut(&str)) {
+        for part in self {
+            each(part);
+        }
+    }
+}
+
+/// A scope part was empty, so it is not known whose data is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EmptyScopePart {
+    /// Which part, counted from one.
+    pub part: usize,
+}
+
+impl fmt::Display for EmptyScopePart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "scope part {} is empty; give it the name of whose data is meant",
+            self.part
+        )
+    }
+}
+
+impl std::error::Error for EmptyScopePart {}
+
+/// Writes the key of one call: the guard's part of it, then each scope part, then the caller's key.
+pub(crate) fn write<S: Scope>(guard: &[u8], scope: &S, key: &[u8]) -> Result<Key, EmptyScopePart> {
+    let mut whole = Key::from_slice(guard);
+    let mut parts = 0;
+    let mut empty = None;
+    scope.parts(&mut |part| {
+        parts += 1;
+        if part.is_empty() {
+            empty = empty.or(Some(EmptyScopePart { part: parts }));
+        }
+        append(&mut whole, part.as_bytes());
+    });
+    whole.extend_from_slice(key);
+    empty.map_or(Ok(whole), Err)
+}
+
+/// Returns the guard's own part of its keys.
+pub(crate) fn of_guard(name: &str) -> Key {
+    let mut key = Key::new();
+    append(&mut key, name.as_bytes());
+    key
+}
+
+fn append(key: &mut Key, part: &[u8]) {
+    key.extend_from_slice(&(part.len() as u64).to_be_bytes());
+    key.extend_from_slice(part);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn key(parts: &[&str], key: &str) -> Key {
+        let scope: Vec<String> = parts.iter().map(ToString::to_string).collect();
+        write(&of_guard("g"), &scope, key.as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn e54_parts_that_join_to_the_same_text_are_different_keys() {
+        assert_ne!(key(&["ab", "c"], ""), key(&["a", "bc"], ""));
+        assert_ne!(write(&of_guard("a"), &(), b"b"), write(&of_guard("ab"), &(), b""));
+    }
+
+    #[test]
+    fn e52_an_empty_part_is_an_error_that_says_which() {
+        let error = write(&of_guard("g"), &("acme", ""), b"k").unwrap_err();
+        assert_eq!(error, EmptyScopePart { part: 2 });
+        assert_eq!(
+            error.to_string(),
+            "scope part 2 is empty; give it the name of whose data is meant"
+        );
+    }
+
+    #[test]
+    fn tuples_and_lists_of_the_same_parts_write_the_same_key() {
+        let guard = of_guard("g");
+        assert_eq!(
+            write(&guard, &("a",), b"k"),
+            write(&guard, &vec!["a".to_owned()], b"k")
+        );
+        assert_eq!(
+            write(&guard, &("a", "b", "c", "d"), b"k"),
+            write(&guard, &["a", "b", "c", "d"].map(str::to_owned).to_vec(), b"k")
+        );
+        assert_eq!(write(&guard, &("a", "b", "c"), b"k").unwrap().len(), 9 + 27 + 1);
+    }
+
+    proptest! {
+        #[test]
+        fn equal_keys_come_from_equal_inputs_only(
+            a in proptest::collection::vec("[ab]{1,3}", 2), a_key in "[ab]{0,3}",
+            b in proptest::collection::vec("[ab]{1,3}", 2), b_key in "[ab]{0,3}",
+        ) {
+            let guard = of_guard("g");
+            let same = write(&guard, &a, a_key.as_bytes()) == write(&guard, &b, b_key.as_bytes());
+            prop_assert_eq!(same, a == b && a_key == b_key);
+        }
+    }
+}

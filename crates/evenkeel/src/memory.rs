@@ -1,0 +1,278 @@
+//! Decides which snapshots are kept in memory: the last good answer per key, bounded by bytes.
+//! It exists so that serving old data touches nothing that can be down.
+//! It refuses to grow past its bound, and to replace newer data by older.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use evenkeel_core::{Facts, Mono, Wall, replaces};
+use quick_cache::{
+    OptionsBuilder, Weighter,
+    sync::{Cache, DefaultLifecycle, EntryAction, EntryResult},
+};
+
+use crate::key::Key;
+
+/// The last good answer for one key.
+pub(crate) struct Snapshot<T> {
+    pub(crate) value: T,
+    /// When the attempt that produced it began.
+    pub(crate) observed: Option<Mono>,
+    /// The same by the wall clock of that moment, for display.
+    pub(crate) observed_wall: Option<Wall>,
+    pub(crate) own_limit: Option<Duration>,
+    pub(crate) stale_forbidden: bool,
+    bytes: u64,
+}
+
+impl<T> Snapshot<T> {
+    pub(crate) fn facts(&self, usable: bool) -> Facts {
+        Facts {
+            observed: self.observed,
+            own_limit: self.own_limit,
+            forbidden: self.stale_forbidden || !usable,
+        }
+    }
+}
+
+/// A store for snapshots, bounded by bytes. Clones share it; several guards with the same value type may too.
+///
+/// The bound covers values (by the guard's `weigh`), keys and an estimate of the bookkeeping. When it is full,
+/// what was not read lately goes first.
+pub struct Memory<T>(Arc<Cache<Vec<u8>, Arc<Snapshot<T>>, ByBytes>>);
+
+impl<T> Clone for Memory<T> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<T> fmt::Debug for Memory<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Memory")
+            .field("bytes", &self.0.weight())
+            .field("limit", &self.0.capacity())
+            .finish()
+    }
+}
+
+#[derive(Clone)]
+struct ByBytes;
+
+impl<T> Weighter<Vec<u8>, Arc<Snapshot<T>>> for ByBytes {
+    fn weight(&self, _key: &Vec<u8>, snapshot: &Arc<Snapshot<T>>) -> u64 {
+        snapshot.bytes
+    }
+}
+
+/// What became of an attempt to keep something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Put {
+    Kept,
+    /// What is held was observed later.
+    Superseded,
+    /// It is larger than anything this store takes; what was held is gone, because it is superseded.
+    TooBig,
+}
+
+/// What a snapshot costs beside its value and key: index entry, counters, the snapshot's own fields.
+const OVERHEAD: u64 = 160;
+
+impl<T> Memory<T> {
+    /// What a guard that keeps snapshots uses when it is given no store.
+    pub const BYTES_DEFAULT: u64 = 64 << 20;
+
+    /// Makes an empty store that holds at most `bytes`. A store of a few hundred bytes holds nothing.
+    ///
+    /// Stores above 8 MiB are split into up to eight parts, each with its share of the bytes, so that threads
+    /// rarely meet; the largest item is nine tenths of a part.
+    ///
+    /// ```
+    /// let memory = evenkeel::Memory::<String>::new(1 << 20);
+    /// assert_eq!((memory.bytes(), memory.count()), (0, 0));
+    /// ```
+    #[must_use]
+    pub fn new(bytes: u64) -> Self {
+        let parts = usize::try_from((bytes >> 23).clamp(1, 8)).unwrap_or(1);
+        // The index starts small and grows with what is kept.
+        let options = OptionsBuilder::new()
+            .shards(parts)
+            .weight_capacity(bytes)
+            .estimated_items_capacity(
+                usize::try_from(bytes / 4096)
+                    .unwrap_or(usize::MAX)
+                    .clamp(16, 1 << 14),
+            )
+            .build();
+        let options = options.expect("capacities are set");
+        Self(Arc::new(Cache::with_options(
+            options,
+            ByBytes,
+            Default::default(),
+            DefaultLifecycle::default(),
+        )))
+    }
+
+    /// Returns the bytes in use, never more than the bound.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.0.weight()
+    }
+
+    /// Returns the bound in bytes.
+    #[must_use]
+    pub fn limit(&self) -> u64 {
+        self.0.capacity()
+    }
+
+    /// Returns how many snapshots are kept.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The largest item taken, with key and bookkeeping: nine tenths of a part, so that it can never be the
+    /// only one and leave at once.
+    fn largest(&self) -> u64 {
+        self.0.shard_capacity() / 10 * 9
+    }
+
+    pub(crate) fn get(&self, key: &Key) -> Option<Arc<Snapshot<T>>> {
+        self.0.get(key.as_slice())
+    }
+
+    pub(crate) fn remove(&self, key: &Key) {
+        drop(self.0.remove(key.as_slice()));
+    }
+
+    /// Keeps `entry` unless something observed later is held. One step per key: two loads cannot mix.
+    pub(crate) fn put(&self, key: &Key, value: T, value_bytes: usize, entry: Entry) -> Put {
+        let bytes = (value_bytes as u64)
+            .saturating_add(key.len() as u64)
+            .saturating_add(OVERHEAD);
+        let Entry {
+            observed,
+            observed_wall,
+            own_limit,
+            stale_forbidden,
+        } = entry;
+        let snapshot = Arc::new(Snapshot {
+            value,
+            observed,
+            observed_wall,
+            own_limit,
+            stale_forbidden,
+            bytes,
+        });
+        let too_big = bytes > self.largest();
+        let mut grew = false;
+        let held = self.0.entry(key.as_slice(), None, |_, held| {
+            if !replaces(observed, held.observed) {
+                EntryAction::Retain(Put::Superseded)
+            } else if too_big {
+                EntryAction::Remove
+            } else {
+                grew = bytes > held.bytes;
+                *held = Arc::clone(&snapshot);
+                EntryAction::Retain(Put::Kept)
+            }
+        });
+        if grew && self.bytes() > self.limit() {
+            // A copy that grows in its place pushes nothing out by itself; this does.
+            self.0.set_capacity(self.limit());
+        }
+        match held {
+            EntryResult::Retained(put) => put,
+            EntryResult::Vacant(_) if too_big => Put::TooBig,
+            EntryResult::Vacant(place) => {
+                // An error hands the value back when the key was removed meanwhile: then it is not kept.
+                drop(place.insert(snapshot));
+                Put::Kept
+            }
+            EntryResult::Removed(..) | EntryResult::Replaced(..) | EntryResult::Timeout => Put::TooBig,
+        }
+    }
+}
+
+/// What is kept beside a value.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Entry {
+    pub(crate) observed: Option<Mono>,
+    pub(crate) observed_wall: Option<Wall>,
+    pub(crate) own_limit: Option<Duration>,
+    pub(crate) stale_forbidden: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(name: &str) -> Key {
+        Key::from_slice(name.as_bytes())
+    }
+
+    fn at(nanos: i64) -> Entry {
+        Entry {
+            observed: Some(Mono::from_nanos(nanos)),
+            ..Entry::default()
+        }
+    }
+
+    fn held(memory: &Memory<u32>, name: &str) -> Option<u32> {
+        memory.get(&key(name)).map(|snapshot| snapshot.value)
+    }
+
+    #[test]
+    fn e47_the_newest_start_wins_whatever_the_order_of_arrival() {
+        let memory = Memory::new(1 << 20);
+        assert_eq!(memory.put(&key("k"), 2, 4, at(20)), Put::Kept);
+        assert_eq!(memory.put(&key("k"), 1, 4, at(10)), Put::Superseded);
+        assert_eq!(held(&memory, "k"), Some(2));
+        assert_eq!(memory.put(&key("k"), 3, 4, at(20)), Put::Kept);
+        assert_eq!(memory.put(&key("k"), 4, 4, Entry::default()), Put::Superseded);
+        assert_eq!(held(&memory, "k"), Some(3));
+    }
+
+    #[test]
+    fn e51_what_is_too_big_to_keep_takes_the_old_copy_away() {
+        let memory = Memory::new(4096);
+        assert_eq!(memory.put(&key("k"), 1, 4, at(10)), Put::Kept);
+        assert_eq!(memory.put(&key("k"), 2, 8192, at(20)), Put::TooBig);
+        assert_eq!(held(&memory, "k"), None);
+        assert_eq!(memory.put(&key("new"), 2, 8192, at(20)), Put::TooBig);
+        assert_eq!((memory.bytes(), memory.count()), (0, 0));
+    }
+
+    #[test]
+    fn what_is_too_big_but_older_leaves_the_newer_copy_alone() {
+        let memory = Memory::new(4096);
+        assert_eq!(memory.put(&key("k"), 1, 4, at(10)), Put::Kept);
+        assert_eq!(memory.put(&key("k"), 2, 8192, at(5)), Put::Superseded);
+        assert_eq!(held(&memory, "k"), Some(1));
+    }
+
+    #[test]
+    fn the_largest_item_that_fits_is_kept_and_one_byte_more_is_not() {
+        let memory = Memory::new(1000);
+        let room = 900 - 1 - usize::try_from(OVERHEAD).unwrap();
+        assert_eq!(memory.put(&key("k"), 1, room + 1, at(10)), Put::TooBig);
+        assert_eq!(memory.put(&key("k"), 1, room, at(10)), Put::Kept);
+        assert_eq!(held(&memory, "k"), Some(1));
+    }
+
+    #[test]
+    fn the_bound_in_bytes_holds_under_many_keys_and_growing_values() {
+        let memory = Memory::new(64 << 10);
+        for round in 0..5_usize {
+            for item in 0..500_usize {
+                memory.put(
+                    &key(&format!("k{item}")),
+                    1,
+                    100 * round,
+                    at(i64::try_from(round).unwrap()),
+                );
+                assert!(memory.bytes() <= memory.limit());
+            }
+        }
+        assert!(memory.count() > 50);
+    }
+}

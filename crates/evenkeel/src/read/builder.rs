@@ -1,0 +1,381 @@
+//! Decides how a Read contract is written in code, and checks it whole.
+//! It exists so that a guard takes about ten lines, reads like its contract, and cannot be built half.
+//! It refuses to build without a classifier for the error type: that is a compile error.
+
+use std::{fmt, marker::PhantomData, mem, sync::Arc, time::Duration};
+
+use evenkeel_core::{Class, Keep, Problems, ReadDraft, Row, RungRule, WhenBusy};
+
+use crate::{
+    counts::GuardCounters,
+    dependency::{BreakerBuilder, Dependency, DependencyBuilder},
+    engine::{Engine, Resource},
+    flight::Flights,
+    hold::HoldSlot,
+    key::{self, Scope},
+    memory::Memory,
+    read::{Read, shared::Inner},
+};
+
+/// One rung of a ladder with what it needs. Made by [`stale`] and [`default`].
+pub struct LadderRung<T>(Kind<T>);
+
+enum Kind<T> {
+    Stale(Duration),
+    Default(Box<dyn Fn() -> T + Send + Sync>),
+}
+
+impl<T> fmt::Debug for LadderRung<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Kind::Stale(max_age) => f.debug_tuple("Stale").field(max_age).finish(),
+            Kind::Default(_) => f.write_str("Default"),
+        }
+    }
+}
+
+/// The last good answer, while it is at most this old. The limit itself is served.
+#[must_use]
+pub const fn stale<T>(max_age: Duration) -> LadderRung<T> {
+    LadderRung(Kind::Stale(max_age))
+}
+
+/// A declared constant, or the result of a cheap local function that calls nobody. Last in a ladder.
+pub fn default<T>(make: impl Fn() -> T + Send + Sync + 'static) -> LadderRung<T> {
+    LadderRung(Kind::Default(Box::new(make)))
+}
+
+/// What a value says about its own snapshot. See [`ReadBuilder::terms`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Terms {
+    /// Whether it may be kept.
+    pub keep: Keep,
+    /// A limit on its total age that came with it; the lower of this and the contract's holds.
+    pub own_limit: Option<Duration>,
+    /// It forbids being served in place of a live answer.
+    pub stale_forbidden: bool,
+    /// How old it was already when the attempt began, such as an `Age` header.
+    pub already: Duration,
+}
+
+/// No classifier yet: such a contract cannot be built.
+#[derive(Debug)]
+pub struct Unclassified(());
+
+/// A classifier for errors of type `E`.
+pub struct Classifier<E> {
+    class: Box<dyn Fn(&E) -> Class + Send + Sync>,
+    /// Copies an error for each of several callers; set by `coalesce`.
+    copy: Option<fn(&E) -> E>,
+}
+
+impl<E> fmt::Debug for Classifier<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Classifier")
+    }
+}
+
+type Of<T, R> = Option<Box<dyn Fn(&T) -> R + Send + Sync>>;
+
+/// A Read contract, being written. Nothing is on unless declared.
+#[must_use = "a contract does nothing until it is built"]
+pub struct ReadBuilder<T, C = Unclassified, S = ()> {
+    engine: Engine,
+    draft: ReadDraft,
+    own: DependencyBuilder,
+    from: Option<Dependency>,
+    default: Option<Box<dyn Fn() -> T + Send + Sync>>,
+    keep_if: Of<T, bool>,
+    terms: Of<T, Terms>,
+    class_of: Of<T, Class>,
+    share_if: Of<T, bool>,
+    weigh: Of<T, usize>,
+    memory: Option<Memory<T>>,
+    classify: C,
+    scope: PhantomData<fn(S)>,
+}
+
+impl<T, C: fmt::Debug, S> fmt::Debug for ReadBuilder<T, C, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReadBuilder")
+            .field("draft", &self.draft)
+            .field("own", &self.own)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<T> ReadBuilder<T> {
+    pub(crate) fn new(engine: Engine, name: &str) -> Self {
+        Self {
+            own: engine.dependency(name),
+            engine,
+            draft: ReadDraft {
+                name: name.to_owned(),
+                ..ReadDraft::default()
+            },
+            from: None,
+            default: None,
+            keep_if: None,
+            terms: None,
+            class_of: None,
+            share_if: None,
+            weigh: None,
+            memory: None,
+            classify: Unclassified(()),
+            scope: PhantomData,
+        }
+    }
+}
+
+impl<T, S> ReadBuilder<T, Unclassified, S> {
+    /// Classifies the dependency's errors: outage, refusal, busy or fault. Required, and fixes the error type.
+    ///
+    /// Ready-made ones are in [`crate::classify`]. What you do not know, call [`Class::Fault`]: it is shown,
+    /// never hidden behind old data.
+    pub fn classify<E>(
+        self,
+        class: impl Fn(&E) -> Class + Send + Sync + 'static,
+    ) -> ReadBuilder<T, Classifier<E>, S> {
+        self.retyped(|_| Classifier {
+            class: Box::new(class),
+            copy: None,
+        })
+    }
+}
+
+impl<T, C, S> ReadBuilder<T, C, S> {
+    /// The same contract with another classifier or scope type.
+    fn retyped<D, R>(self, classify: impl FnOnce(C) -> D) -> ReadBuilder<T, D, R> {
+        ReadBuilder {
+            engine: self.engine,
+            draft: self.draft,
+            own: self.own,
+            from: self.from,
+            default: self.default,
+            keep_if: self.keep_if,
+            terms: self.terms,
+            class_of: self.class_of,
+            share_if: self.share_if,
+            weigh: self.weigh,
+            memory: self.memory,
+            classify: classify(self.classify),
+            scope: PhantomData,
+        }
+    }
+
+    fn own(self, change: impl FnOnce(DependencyBuilder) -> DependencyBuilder) -> Self {
+        Self {
+            own: change(self.own),
+            ..self
+        }
+    }
+
+    /// Ends an attempt after this long, and counts it as a failure.
+    pub fn timeout(self, timeout: Duration) -> Self {
+        self.own(|own| own.timeout(timeout))
+    }
+
+    /// Lets this many attempts be in flight at once; more are refused without waiting.
+    pub fn concurrency(self, permits: u32) -> Self {
+        self.own(|own| own.concurrency(permits))
+    }
+
+    /// Stops asking by these rules.
+    pub fn breaker(self, rules: impl FnOnce(BreakerBuilder) -> BreakerBuilder) -> Self {
+        self.own(|own| own.breaker(rules))
+    }
+
+    /// Draws on a resource that others draw on too.
+    pub fn uses(self, resource: &Resource) -> Self {
+        self.own(|own| own.uses(resource))
+    }
+
+    /// Replaces a row of the classification table.
+    pub fn row(self, class: Class, row: Row) -> Self {
+        self.own(|own| own.row(class, row))
+    }
+
+    /// Asks a dependency that other guards ask too, with its timeout, permits and breaker. Nothing of these may
+    /// then be declared here.
+    pub fn from(mut self, dependency: &Dependency) -> Self {
+        self.from = Some(dependency.clone());
+        self
+    }
+
+    /// Ends a whole call after this long.
+    pub fn deadline(mut self, deadline: Duration) -> Self {
+        self.draft.deadline = Some(deadline);
+        self
+    }
+
+    /// Serves an answer that is younger than this without a call, as fresh.
+    pub fn fresh_for(mut self, lifetime: Duration) -> Self {
+        self.draft.fresh_for = Some(lifetime);
+        self
+    }
+
+    /// Serves from these rungs, in this order, when the dependency cannot answer.
+    pub fn ladder(mut self, rungs: impl IntoIterator<Item = LadderRung<T>>) -> Self {
+        for LadderRung(kind) in rungs {
+            self.draft.ladder.push(match kind {
+                Kind::Stale(max_age) => RungRule::Stale { max_age },
+                Kind::Default(make) => {
+                    self.default = Some(make);
+                    RungRule::Default
+                }
+            });
+        }
+        self
+    }
+
+    /// Nothing but an answer asked for this call: balances, prices at checkout, stock.
+    pub fn exact(mut self) -> Self {
+        self.draft.exact = true;
+        self
+    }
+
+    /// Says what calls get that were refused without asking: the ladder (the default), or a refusal.
+    pub fn when_busy(mut self, what: WhenBusy) -> Self {
+        self.draft.when_busy = what;
+        self
+    }
+
+    /// Keeps an answer only if this says that it is worth it; otherwise the old snapshot stays.
+    pub fn keep_if(mut self, worth_keeping: impl Fn(&T) -> bool + Send + Sync + 'static) -> Self {
+        self.keep_if = Some(Box::new(worth_keeping));
+        self
+    }
+
+    /// Reads from each answer on which terms it may be kept and served, where the data itself has a say.
+    pub fn terms(mut self, terms: impl Fn(&T) -> Terms + Send + Sync + 'static) -> Self {
+        self.terms = Some(Box::new(terms));
+        self
+    }
+
+    /// Classifies values: some clients return the dependency's refusals as values, such as an HTTP 404.
+    ///
+    /// Such a value is returned as live, because it is the dependency's answer, but it is not kept and not
+    /// shared; [`Class::Gone`] also retires the snapshot. To use the ladder, return an error.
+    pub fn class_of(mut self, class: impl Fn(&T) -> Class + Send + Sync + 'static) -> Self {
+        self.class_of = Some(Box::new(class));
+        self
+    }
+
+    /// Keeps snapshots in this store. Without one the guard has its own of [`Memory::BYTES_DEFAULT`].
+    pub fn memory(mut self, memory: &Memory<T>) -> Self {
+        self.memory = Some(memory.clone());
+        self
+    }
+
+    /// Says how many bytes a value takes in the store. Without this a value counts as its own size, plus
+    /// 1024 bytes if it owns anything.
+    pub fn weigh(mut self, bytes: impl Fn(&T) -> usize + Send + Sync + 'static) -> Self {
+        self.weigh = Some(Box::new(bytes));
+        self
+    }
+}
+
+impl<T, C> ReadBuilder<T, C> {
+    /// Makes these parts, such as tenant and locale, part of every key. A call without them does not compile.
+    pub fn scope<S: Scope>(self) -> ReadBuilder<T, C, S> {
+        self.retyped(|classify| classify)
+    }
+}
+
+impl<T, E: Clone, S> ReadBuilder<T, Classifier<E>, S> {
+    /// Lets calls made by [`Read::call_owned`] share an attempt for the same key that is under way. Each keeps
+    /// its own deadline. Errors are copied for each, so their type must be `Clone`.
+    pub fn coalesce(mut self) -> Self {
+        self.draft.coalesce = true;
+        self.classify.copy = Some(E::clone);
+        self
+    }
+
+    /// Shares a result only if this says so; otherwise those who waited make their own attempts, and nobody
+    /// waits for this key again for ten seconds. Has an effect with [`ReadBuilder::coalesce`] only.
+    pub fn share_if(mut self, shareable: impl Fn(&T) -> bool + Send + Sync + 'static) -> Self {
+        self.share_if = Some(Box::new(shareable));
+        self
+    }
+}
+
+/// What a value that owns something is taken to own, where nobody says.
+const OWNED_BYTES_GUESS: usize = 1024;
+
+impl<T, E, S> ReadBuilder<T, Classifier<E>, S>
+where
+    T: Clone + Send + Sync + 'static,
+    E: Send + Sync + 'static,
+    S: Scope,
+{
+    /// Checks the contract.
+    ///
+    /// # Errors
+    /// Every problem found, each with its place, what stands there, what may, and how to mend it.
+    pub fn build(self) -> Result<Read<T, E, S>, Problems> {
+        let mut problems = Problems::default();
+        if self.share_if.is_some() && !self.draft.coalesce {
+            problems.add(
+                "share_if",
+                "set without `coalesce`",
+                "together with `coalesce`",
+                "add it, or remove this",
+            );
+        }
+        if self.from.is_some() && !self.own.is_bare() {
+            problems.add(
+                "from",
+                "a dependency, and a timeout, concurrency, breaker, resource or row of this guard's own",
+                "one or the other",
+                "move them to the dependency",
+            );
+        }
+        let contract = self
+            .draft
+            .check()
+            .map_err(|found| problems.absorb("read", found))
+            .ok();
+        let dependency = match self.from {
+            Some(dependency) => Some(dependency),
+            None => self
+                .own
+                .build()
+                .map_err(|found| problems.absorb("dependency", found))
+                .ok(),
+        };
+        let (Some(contract), Some(dependency)) = (contract, dependency) else {
+            return Err(problems);
+        };
+        problems.or(())?;
+        let guess = mem::size_of::<T>()
+            + if mem::needs_drop::<T>() {
+                OWNED_BYTES_GUESS
+            } else {
+                0
+            };
+        let inner = Inner {
+            name: contract.name().into(),
+            key: key::of_guard(contract.name()),
+            dependency,
+            classify: self.classify.class,
+            class_of: self.class_of,
+            keep_if: self.keep_if,
+            terms: self.terms,
+            share_if: self.share_if,
+            weigh: self.weigh.unwrap_or_else(|| Box::new(move |_| guess)),
+            default: self.default,
+            memory: self
+                .memory
+                .unwrap_or_else(|| Memory::new(Memory::<T>::BYTES_DEFAULT)),
+            hold: HoldSlot::default(),
+            counters: GuardCounters::new(),
+            flights: contract.coalesce().then(|| Arc::new(Flights::new())),
+            copy_error: self.classify.copy,
+            contract,
+        };
+        Ok(Read {
+            inner: Arc::new(inner),
+            scope: PhantomData,
+        })
+    }
+}

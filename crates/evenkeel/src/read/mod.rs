@@ -1,0 +1,332 @@
+//! Decides what a Read guard offers: calls, probes, seeds, holds and counters.
+//! It exists as the face of the library: data that may be reduced, by a contract, with every answer labelled.
+//! It refuses to serve anything that the contract does not list.
+
+mod attempt;
+mod builder;
+mod running;
+mod shared;
+
+use std::{fmt, marker::PhantomData, sync::Arc, time::SystemTime};
+
+use evenkeel_core::{Asker, HoldMode, Problems, ReadContract};
+
+pub use builder::{Classifier, LadderRung, ReadBuilder, Terms, Unclassified, default, stale};
+
+use crate::{
+    answer::{Answer, Unanswered},
+    clock::wall_nanos,
+    counts::Counts,
+    dependency::Dependency,
+    event::EventKind,
+    hold::Hold,
+    key::{self, EmptyScopePart, Scope},
+    lent::Lent,
+    memory::{Entry, Memory, Put},
+    ticket::{Call, Permit},
+};
+use running::{Halt, Running};
+use shared::Inner;
+
+/// A guard around calls that read data which may be reduced. Clones share everything.
+///
+/// `T` is the data, `E` the error of the dependency, `S` the scope: whose data it is.
+pub struct Read<T, E, S = ()> {
+    inner: Arc<Inner<T, E>>,
+    scope: PhantomData<fn(S)>,
+}
+
+impl<T, E, S> Clone for Read<T, E, S> {
+    fn clone(&self) -> Self {
+        Self {
+            inner: Arc::clone(&self.inner),
+            scope: PhantomData,
+        }
+    }
+}
+
+impl<T, E, S> fmt::Debug for Read<T, E, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Read")
+            .field("contract", &self.inner.contract)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What became of a seed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Seeded {
+    /// It is the snapshot now.
+    Kept,
+    /// What is held was observed later, or has a known time where this one has none.
+    Superseded,
+    /// It is larger than the store takes.
+    TooBig,
+}
+
+/// Tells whether a value that is held may be given to this caller. See [`Read::call_work`].
+pub type Usable<'u, T> = Option<&'u (dyn Fn(&T) -> bool + Send + Sync)>;
+
+impl<T, E, S> Read<T, E, S>
+where
+    T: Clone + Send + Sync + 'static,
+    E: Send + Sync + 'static,
+    S: Scope,
+{
+    /// Makes one call: asks the dependency by `work`, at most once, or answers from the ladder.
+    ///
+    /// `work` may borrow and need not be `Send`; it is dropped where it stands when its time is up or the caller
+    /// leaves. A call of this kind never joins another, and when the breaker is due for a probe this call waits
+    /// for it; see [`Read::call_owned`] for the other kind.
+    ///
+    /// # Errors
+    /// [`Unanswered`], when no rung could answer or the dependency's own error is passed on.
+    pub async fn call<'a, F, Fut>(
+        &'a self,
+        scope: S,
+        key: impl AsRef<[u8]>,
+        work: F,
+    ) -> Result<Answer<T, E>, Unanswered<E>>
+    where
+        F: FnOnce(Call<'a>) -> Fut,
+        Fut: Future<Output = Result<T, E>>,
+    {
+        self.borrowed(&scope, key.as_ref(), Asker::Traffic, work).await
+    }
+
+    /// Makes one attempt as a person's probe, whatever the open period says; with the breaker closed it is an
+    /// ordinary call. A success closes the breaker and replaces the snapshot; a failure leaves it open.
+    ///
+    /// Under a hold that keeps the dependency from being asked there is no probe either.
+    ///
+    /// # Errors
+    /// As [`Read::call`].
+    pub async fn probe<'a, F, Fut>(
+        &'a self,
+        scope: S,
+        key: impl AsRef<[u8]>,
+        work: F,
+    ) -> Result<Answer<T, E>, Unanswered<E>>
+    where
+        F: FnOnce(Call<'a>) -> Fut,
+        Fut: Future<Output = Result<T, E>>,
+    {
+        self.borrowed(&scope, key.as_ref(), Asker::Person, work).await
+    }
+
+    async fn borrowed<'a, F, Fut>(
+        &'a self,
+        scope: &S,
+        key: &[u8],
+        asker: Asker,
+        work: F,
+    ) -> Result<Answer<T, E>, Unanswered<E>>
+    where
+        F: FnOnce(Call<'a>) -> Fut,
+        Fut: Future<Output = Result<T, E>>,
+    {
+        let mut running = match Running::begin(&self.inner, scope, key, None, asker) {
+            Ok(running) => running,
+            Err(misuse) => return Err(self.inner.misused(misuse)),
+        };
+        match running.start() {
+            Halt::Ended(end) => end,
+            Halt::Admit => match running.admit(Lent::Borrowed(&self.inner.dependency.0)) {
+                Err(refusal) => running.refused(refusal),
+                Ok(ticket) => {
+                    let attempted = self
+                        .inner
+                        .attempt(running.key(), ticket, |call, permit| async move {
+                            let result = work(call).await;
+                            drop(permit);
+                            result
+                        })
+                        .await;
+                    running.attempted(attempted)
+                }
+            },
+        }
+    }
+
+    /// Makes one call by work that owns what it needs, so that it can go on without its caller: a due probe then
+    /// runs in the background while a servable rung answers, and with `coalesce` calls for one key share it.
+    ///
+    /// Must be called within a tokio runtime for that; elsewhere it is an ordinary call.
+    ///
+    /// # Errors
+    /// As [`Read::call`].
+    pub async fn call_owned<F, Fut>(
+        &self,
+        scope: S,
+        key: impl AsRef<[u8]>,
+        work: F,
+    ) -> Result<Answer<T, E>, Unanswered<E>>
+    where
+        F: FnOnce(Call<'static>) -> Fut + Send + 'static,
+        Fut: Future<Output = Result<T, E>> + Send + 'static,
+    {
+        let work = |call, permit| async move {
+            let result = work(call).await;
+            drop(permit);
+            result
+        };
+        self.call_work(scope, key, None, work).await
+    }
+
+    /// Makes one call like [`Read::call_owned`], for work that outlives its result, such as a streamed body.
+    ///
+    /// The permit is the work's: dropping it says that the work has ended, and putting it into the result keeps
+    /// it in use for as long as that lives. `usable` says whether a value that is held may be given to this
+    /// caller; where it says no the rung is skipped as forbidden.
+    ///
+    /// # Errors
+    /// As [`Read::call`].
+    pub async fn call_work<F, Fut>(
+        &self,
+        scope: S,
+        key: impl AsRef<[u8]>,
+        usable: Usable<'_, T>,
+        work: F,
+    ) -> Result<Answer<T, E>, Unanswered<E>>
+    where
+        F: FnOnce(Call<'static>, Option<Permit<'static>>) -> Fut + Send + 'static,
+        Fut: Future<Output = Result<T, E>> + Send + 'static,
+    {
+        let running = match Running::begin(&self.inner, &scope, key.as_ref(), usable, Asker::Traffic) {
+            Ok(running) => running,
+            Err(misuse) => return Err(self.inner.misused(misuse)),
+        };
+        running.owned(work).await
+    }
+
+    /// Puts a snapshot in by hand, with the time at which it was observed. Without a time it is held but never
+    /// served. What is held and was observed later stays.
+    ///
+    /// # Errors
+    /// When a part of the scope is empty.
+    #[expect(clippy::needless_pass_by_value, reason = "scopes are given as in a call")]
+    pub fn seed(
+        &self,
+        scope: S,
+        key: impl AsRef<[u8]>,
+        value: T,
+        observed: Option<SystemTime>,
+    ) -> Result<Seeded, EmptyScopePart> {
+        let key = key::write(&self.inner.key, &scope, key.as_ref())?;
+        let observed_wall = observed.map(|time| evenkeel_core::Wall::from_nanos(wall_nanos(time)));
+        let now = self.inner.dependency.0.engine.now();
+        let entry = Entry {
+            observed: observed_wall.map(|wall| now.mono_of(wall)),
+            observed_wall,
+            own_limit: None,
+            stale_forbidden: false,
+        };
+        let bytes = (self.inner.weigh)(&value);
+        Ok(match self.inner.memory.put(&key, value, bytes, entry) {
+            Put::Kept => Seeded::Kept,
+            Put::Superseded => Seeded::Superseded,
+            Put::TooBig => Seeded::TooBig,
+        })
+    }
+
+    /// Takes the snapshot for this key away.
+    ///
+    /// # Errors
+    /// When a part of the scope is empty.
+    #[expect(clippy::needless_pass_by_value, reason = "scopes are given as in a call")]
+    pub fn forget(&self, scope: S, key: impl AsRef<[u8]>) -> Result<(), EmptyScopePart> {
+        self.inner
+            .memory
+            .remove(&key::write(&self.inner.key, &scope, key.as_ref())?);
+        Ok(())
+    }
+
+    /// Forces a mode on this guard, replacing any other hold on it.
+    ///
+    /// # Errors
+    /// When author or reason are missing, or an `exact` guard would be made to serve old or default data.
+    pub fn hold(&self, hold: Hold) -> Result<(), Problems> {
+        let mut problems = match hold.check() {
+            Ok(()) => Problems::default(),
+            Err(problems) => problems,
+        };
+        if !hold.mode.suits(&self.inner.contract) {
+            problems.add(
+                "mode",
+                &format!("{} on a guard that is exact", hold.mode.as_str()),
+                "forced-open, forced-off, forced-closed",
+                "choose one of these",
+            );
+        }
+        problems.or(())?;
+        let Hold { mode, by, why, lasts } = hold.clone();
+        self.inner
+            .hold
+            .put(hold, self.inner.dependency.0.engine.now().mono);
+        self.inner.tell(EventKind::Held { mode, by, why, lasts });
+        Ok(())
+    }
+
+    /// Takes the hold off and returns it.
+    pub fn release(&self, by: &str) -> Option<Hold> {
+        let hold = self.inner.hold.take()?;
+        self.inner.tell(EventKind::Released {
+            mode: hold.mode,
+            by: Some(by.to_owned()),
+        });
+        Some(hold)
+    }
+
+    /// Returns the hold in force, if there is one.
+    #[must_use]
+    pub fn held(&self) -> Option<Hold> {
+        self.inner.hold_mode(self.inner.dependency.0.engine.now().mono)?;
+        self.inner.hold.current()
+    }
+}
+
+impl<T, E, S> Read<T, E, S> {
+    /// Returns the name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.inner.name
+    }
+
+    /// Returns the checked contract.
+    #[must_use]
+    pub fn contract(&self) -> &ReadContract {
+        &self.inner.contract
+    }
+
+    /// Returns the dependency that it asks.
+    #[must_use]
+    pub fn dependency(&self) -> &Dependency {
+        &self.inner.dependency
+    }
+
+    /// Returns the store of its snapshots.
+    #[must_use]
+    pub fn memory(&self) -> &Memory<T> {
+        &self.inner.memory
+    }
+
+    /// Returns what its calls came to.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        self.inner.counters.read()
+    }
+
+    /// Returns how many attempts are being shared right now, and how many keys are remembered as not shareable.
+    #[must_use]
+    pub fn flights(&self) -> (usize, usize) {
+        self.inner
+            .flights
+            .as_ref()
+            .map_or((0, 0), |flights| flights.sizes())
+    }
+}
+
+/// The modes that keep calls from the dependency without asking anybody.
+pub(crate) const fn observes(hold: Option<HoldMode>) -> bool {
+    matches!(hold, Some(HoldMode::ForcedClosed))
+}

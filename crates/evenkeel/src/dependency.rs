@@ -330,6 +330,12 @@ impl Dependency {
         &self.0.contract
     }
 
+    /// Tells whether attempts can be refused for want of a permit: its own, or a resource's.
+    #[must_use]
+    pub fn is_limited(&self) -> bool {
+        self.0.bulkheads().next().is_some()
+    }
+
     /// Looks at the breaker and the permits.
     #[must_use]
     pub fn status(&self) -> DependencyStatus {

@@ -165,6 +165,12 @@ where
                             Waited::Ended(step) => return self.finish(step),
                             Waited::Landed(landing) => match &*landing {
                                 Landing::Value { shareable: false, .. } => break,
+                                // What may be shared may still not be for this caller: it asks for itself.
+                                Landing::Value { value, .. }
+                                    if !self.usable.is_none_or(|usable| usable(value)) =>
+                                {
+                                    break;
+                                }
                                 Landing::Value { value, began, .. } => {
                                     return self.live(value.clone(), *began);
                                 }

@@ -27,10 +27,8 @@ use tokio::{
 /// What is sent: requests of Read routes have no body.
 pub(super) type Outgoing = Request<Empty<Bytes>>;
 
-/// The most header fields accepted from an upstream.
-pub const RESPONSE_FIELDS_MAX: usize = 256;
-/// The most bytes buffered of an upstream's answer at once, its head included.
-pub const RESPONSE_BUFFER_MAX: usize = 256 << 10;
+/// The most bytes of the head of an upstream's answer.
+pub const RESPONSE_HEAD_MAX: usize = 64 << 10;
 
 /// One connection to an upstream, driven by whoever holds it.
 pub(super) struct Link {
@@ -56,8 +54,7 @@ impl Link {
             answered: false,
         });
         let (sender, connection) = http1::Builder::new()
-            .max_headers(RESPONSE_FIELDS_MAX)
-            .max_buf_size(RESPONSE_BUFFER_MAX)
+            .max_header_size(RESPONSE_HEAD_MAX)
             .handshake(wire)
             .await?;
         Ok(Self {

@@ -4,7 +4,7 @@
 
 use std::{error::Error, fmt, io, sync::Arc};
 
-use evenkeel_core::{Class, Outage};
+use evenkeel::{Class, Outage};
 use evenkeel_http::proxy_status::ProxyError;
 use http::StatusCode;
 
@@ -27,8 +27,9 @@ pub(crate) enum Trouble {
     Unreadable,
     /// The body ended early.
     Cut,
-    /// An error answer that counts as an outage; kept to be passed on as it was.
-    ErrorAnswer(Arc<Whole>),
+    /// An error answer that counts as an outage; passed on as it was when nothing stands in for it. Without a body
+    /// here, the one who asked has been handed the stream.
+    ErrorAnswer(StatusCode, Option<Arc<Whole>>),
 }
 
 impl Trouble {
@@ -59,7 +60,7 @@ impl Trouble {
             | Self::Terminated
             | Self::Unreadable => Class::Outage(Outage::Failed),
             Self::Cut => Class::Outage(Outage::Cut),
-            Self::ErrorAnswer(_) => Class::Outage(Outage::ErrorAnswer),
+            Self::ErrorAnswer(..) => Class::Outage(Outage::ErrorAnswer),
         }
     }
 
@@ -73,14 +74,14 @@ impl Trouble {
             Self::Terminated => ProxyError::ConnectionTerminated,
             Self::Unreadable => ProxyError::HttpProtocolError,
             Self::Cut => ProxyError::HttpResponseIncomplete,
-            Self::ErrorAnswer(_) => return None,
+            Self::ErrorAnswer(..) => return None,
         })
     }
 
     /// Returns the status of an error answer.
     pub(crate) fn status(&self) -> Option<StatusCode> {
         match self {
-            Self::ErrorAnswer(whole) => Some(whole.status),
+            Self::ErrorAnswer(status, _) => Some(*status),
             Self::Refused
             | Self::NameNotFound
             | Self::Unroutable
@@ -95,7 +96,7 @@ impl Trouble {
 impl fmt::Display for Trouble {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::ErrorAnswer(whole) => write!(f, "error answer {}", whole.status.as_u16()),
+            Self::ErrorAnswer(status, _) => write!(f, "error answer {}", status.as_u16()),
             Self::Refused
             | Self::NameNotFound
             | Self::Unroutable

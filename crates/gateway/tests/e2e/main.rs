@@ -1,0 +1,5 @@
+//! The gateway over real sockets: a scripted origin on one side, raw clients on the other.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+mod failures;
+mod kit;

@@ -11,15 +11,13 @@ use crate::{
     admin,
     config::Contract,
     proxy::{App, Connections, Limits, SWEEP_EVERY, Stop, serve, serve_with},
-    telemetry::{Metrics, log},
+    telemetry::Metrics,
 };
 
-/// How often changes of state are written to the log.
-const EVENTS_EVERY: Duration = Duration::from_millis(200);
 /// Connections to the administration port at once.
 const ADMIN_CONNECTIONS: usize = 64;
 
-/// A running gateway. Dropping it ends it at once; [`Gateway::stop`] ends it gently.
+/// A running gateway. Dropping it closes its listeners; [`Gateway::stop`] also waits for what runs.
 #[derive(Debug)]
 pub struct Gateway {
     app: Arc<App>,
@@ -99,7 +97,6 @@ impl Gateway {
         let others = vec![
             admin_serving,
             tokio::spawn(every(SWEEP_EVERY, Arc::clone(&app), App::sweep)),
-            tokio::spawn(every(EVENTS_EVERY, Arc::clone(&app), App::log_events)),
         ];
         Ok(Self {
             app,
@@ -130,14 +127,11 @@ impl Gateway {
         &self.app
     }
 
-    /// Stops: no new connections, answers under way are finished for as long as `drain`, then the rest is cut.
-    /// `true` if nothing had to be cut.
+    /// Stops: no new connections, answers under way are finished for as long as `drain`, and the rest is left to
+    /// the end of the runtime. `true` if nothing was left.
     pub async fn stop(self, drain: Duration) -> bool {
         self.stop.tell();
-        let drained = self.connections.drained(drain).await;
-        self.app.log_events();
-        log::line("stopped", &[("drained", if drained { "yes" } else { "no" })]);
-        drained
+        self.connections.drained(drain).await
     }
 }
 

@@ -12,7 +12,9 @@
 //! | [`demo`] | what an outage looks like with and without a ladder |
 
 mod admin;
+pub mod cli;
 pub mod config;
+pub mod demo;
 mod gateway;
 pub mod proxy;
 pub mod telemetry;

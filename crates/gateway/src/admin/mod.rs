@@ -30,15 +30,19 @@ pub(crate) fn answer<B>(request: &Request<B>, metrics: &Metrics) -> Response<Ful
         // Both are about this process: a dependency that is down makes answers worse, not the gateway unready.
         "/livez" => text(StatusCode::OK, "live\n".to_owned()),
         "/readyz" => text(StatusCode::OK, "ready\n".to_owned()),
-        _ => text(StatusCode::NOT_FOUND, "known: /metrics, /livez, /readyz\n".to_owned()),
+        _ => text(
+            StatusCode::NOT_FOUND,
+            "known: /metrics, /livez, /readyz\n".to_owned(),
+        ),
     }
 }
 
 fn text(status: StatusCode, body: String) -> Response<Full<Bytes>> {
     let mut response = Response::new(Full::new(Bytes::from(body)));
     *response.status_mut() = status;
-    response
-        .headers_mut()
-        .insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    response.headers_mut().insert(
+        CONTENT_TYPE,
+        HeaderValue::from_static("text/plain; charset=utf-8"),
+    );
     response
 }

@@ -19,10 +19,7 @@ use super::{
     router::Router,
     upstream::Upstream,
 };
-use crate::{
-    config::{Breaker, Contract},
-    telemetry::log,
-};
+use crate::config::{Breaker, Contract};
 
 /// Requests that never became a call, by what was wrong with them.
 pub(crate) const MISDIRECTED: [ProblemKind; 3] = [
@@ -52,7 +49,12 @@ impl App {
     ///
     /// # Errors
     /// Every problem that the engine finds, placed as in the file.
-    pub fn build(contract: &Contract, engine: &Engine, limits: Limits, workers: usize) -> Result<Self, Problems> {
+    pub fn build(
+        contract: &Contract,
+        engine: &Engine,
+        limits: Limits,
+        workers: usize,
+    ) -> Result<Self, Problems> {
         let mut problems = Problems::default();
         let via = Via::new(labels::NAME).map_err(|error| {
             let mut problems = Problems::default();
@@ -102,7 +104,13 @@ impl App {
         })
     }
 
-    /// Returns the route of this name, for tests and tools that look at its counters.
+    /// Returns the engine that everything runs on.
+    #[must_use]
+    pub const fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// Returns the counters of the route of this name.
     #[must_use]
     pub fn counts(&self, route: &str) -> Option<evenkeel::Counts> {
         let route = self.routes.iter().find(|known| known.name == route)?;
@@ -143,13 +151,6 @@ impl App {
     pub(crate) fn sweep(&self) {
         for (_, upstream) in &self.dependencies {
             upstream.sweep();
-        }
-    }
-
-    /// Writes the changes of state since the last time to the log.
-    pub(crate) fn log_events(&self) {
-        for event in self.engine.drain_events() {
-            log::event(&event);
         }
     }
 

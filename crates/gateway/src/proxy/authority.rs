@@ -29,7 +29,10 @@ pub(super) fn of_request(uri: &Uri, headers: &HeaderMap) -> Result<HeaderValue, 
 /// Writes an authority as it stands in keys: in lower case, without the default port (rule C32).
 pub(super) fn normalised(authority: &HeaderValue) -> HeaderValue {
     let bytes = authority.as_bytes();
-    let bytes = bytes.strip_suffix(b":80").or_else(|| bytes.strip_suffix(b":")).unwrap_or(bytes);
+    let bytes = bytes
+        .strip_suffix(b":80")
+        .or_else(|| bytes.strip_suffix(b":"))
+        .unwrap_or(bytes);
     if bytes.len() == authority.len() && !bytes.iter().any(u8::is_ascii_uppercase) {
         return authority.clone();
     }
@@ -100,7 +103,13 @@ mod tests {
     #[test]
     fn m08_exactly_one_valid_host_is_needed() {
         let target = Uri::from_static("/");
-        for hosts in [&["a.example"][..], &["a:8080"], &["[::1]:80"], &["10.0.0.1"], &["a:"]] {
+        for hosts in [
+            &["a.example"][..],
+            &["a:8080"],
+            &["[::1]:80"],
+            &["10.0.0.1"],
+            &["a:"],
+        ] {
             assert!(of_request(&target, &headers(hosts)).is_ok(), "{hosts:?}");
         }
         let wrong: [&[&'static str]; 11] = [
@@ -124,7 +133,10 @@ mod tests {
     #[test]
     fn m08_an_absolute_target_overrides_host() {
         let target = Uri::from_static("http://b.example/x");
-        assert_eq!(of_request(&target, &headers(&["a.example"])).unwrap(), "b.example");
+        assert_eq!(
+            of_request(&target, &headers(&["a.example"])).unwrap(),
+            "b.example"
+        );
         let target = Uri::from_static("https://b.example/x");
         assert!(of_request(&target, &headers(&["a.example"])).is_err());
     }

@@ -51,9 +51,12 @@ impl Lease {
     /// Takes room for `bytes` more; `false`, and nothing taken, if there is not that much.
     pub(crate) fn grow(&mut self, bytes: usize) -> bool {
         let limit = self.room.limit;
-        let grown = self.room.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
-            used.checked_add(bytes).filter(|used| *used <= limit)
-        });
+        let grown = self
+            .room
+            .used
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
+                used.checked_add(bytes).filter(|used| *used <= limit)
+            });
         if grown.is_ok() {
             self.bytes += bytes;
         }

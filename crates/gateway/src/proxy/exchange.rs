@@ -71,7 +71,13 @@ impl Exchange {
             .upstream
             .send(|| {
                 self.connected.store(true, Ordering::Relaxed);
-                forward::outgoing(&self.request, &self.authority, &self.peer, &route.via, route.keeps)
+                forward::outgoing(
+                    &self.request,
+                    &self.authority,
+                    &self.peer,
+                    &route.via,
+                    route.keeps,
+                )
             })
             .await?;
         let Head { response, link } = head;
@@ -157,7 +163,13 @@ impl Exchange {
         Ok(Reply::Streamed(status))
     }
 
-    fn whole(&self, head: response::Parts, body: Bytes, lease: Lease, verdict: Verdict) -> Result<Reply, Trouble> {
+    fn whole(
+        &self,
+        head: response::Parts,
+        body: Bytes,
+        lease: Lease,
+        verdict: Verdict,
+    ) -> Result<Reply, Trouble> {
         if let Some(why) = verdict.why_not {
             self.route.note_not_kept(why);
         }

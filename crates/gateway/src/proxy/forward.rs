@@ -34,7 +34,9 @@ impl Peer {
             IpAddr::V4(address) => format!("for={address};proto=http"),
             IpAddr::V6(address) => format!("for=\"[{address}]\";proto=http"),
         };
-        let value = |text: String| HeaderValue::try_from(text).unwrap_or_else(|_| HeaderValue::from_static("unknown"));
+        let value = |text: String| {
+            HeaderValue::try_from(text).unwrap_or_else(|_| HeaderValue::from_static("unknown"))
+        };
         Self {
             address: value(address.to_string()),
             forwarded: value(node),
@@ -44,7 +46,13 @@ impl Peer {
 
 /// Makes the request that is sent on. `whole` says that the answer has to be the whole one, because it may be
 /// kept: validators and ranges then stay here.
-pub(super) fn outgoing(request: &Parts, authority: &HeaderValue, peer: &Peer, via: &Via, whole: bool) -> Outgoing {
+pub(super) fn outgoing(
+    request: &Parts,
+    authority: &HeaderValue,
+    peer: &Peer,
+    via: &Via,
+    whole: bool,
+) -> Outgoing {
     let mut headers = request.headers.clone();
     strip_hop_by_hop(&mut headers);
     remove(&mut headers, |name| ends_here(name, whole));
@@ -150,7 +158,12 @@ mod tests {
 
     #[test]
     fn validators_and_ranges_stay_here_only_where_answers_are_kept() {
-        let fields = [("range", "bytes=0-1"), ("if-none-match", "\"a\""), ("if-match", "\"b\""), ("content-length", "3")];
+        let fields = [
+            ("range", "bytes=0-1"),
+            ("if-none-match", "\"a\""),
+            ("if-match", "\"b\""),
+            ("content-length", "3"),
+        ];
         let names = |whole| -> Vec<String> {
             let sent = sent(&fields, whole);
             sent.headers().keys().take(2).map(ToString::to_string).collect()

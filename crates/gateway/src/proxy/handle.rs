@@ -41,11 +41,17 @@ pub(crate) async fn handle(app: &App, peer: &Arc<Peer>, request: Request<Incomin
         }
     };
     let usable = |held: &Reply| exchange.may_be_given(held);
-    let target = exchange.request.uri.path_and_query().map_or("", |target| target.as_str());
+    let target = exchange
+        .request
+        .uri
+        .path_and_query()
+        .map_or("", |target| target.as_str());
     let work = Arc::clone(&exchange);
     let end = route
         .guard
-        .call_work(whose, target, Some(&usable), move |_call, permit| async move { work.run(permit).await })
+        .call_work(whose, target, Some(&usable), move |_call, permit| async move {
+            work.run(permit).await
+        })
         .await;
     respond(&exchange, end, &app.labels)
 }

@@ -189,7 +189,9 @@ fn is_empty(body: &[u8]) -> bool {
     let inner = |open: u8, close: u8| {
         text.first() == Some(&open)
             && text.last() == Some(&close)
-            && text.get(1..text.len() - 1).is_some_and(|inner| inner.trim_ascii().is_empty())
+            && text
+                .get(1..text.len() - 1)
+                .is_some_and(|inner| inner.trim_ascii().is_empty())
     };
     text.is_empty() || text == b"null" || inner(b'[', b']') || inner(b'{', b'}')
 }

@@ -13,10 +13,7 @@ use evenkeel_http::{
     freshness::{DataFreshness, X_DATA_FRESHNESS},
     proxy_status::{ProxyError, ProxyStatus},
 };
-use http::{
-    HeaderMap, HeaderValue,
-    header::AGE,
-};
+use http::{HeaderMap, HeaderValue, header::AGE};
 
 use super::{
     keep::is_degraded,
@@ -63,13 +60,21 @@ impl Labels {
         headers.append(CACHE_STATUS, status.clone());
         // What an upstream says about being degraded stays true here.
         if is_data && !is_degraded(headers) {
-            headers.insert(X_DATA_FRESHNESS, HeaderValue::from_static(DataFreshness::Fresh.as_str()));
+            headers.insert(
+                X_DATA_FRESHNESS,
+                HeaderValue::from_static(DataFreshness::Fresh.as_str()),
+            );
         }
     }
 }
 
 /// Labels an answer of a lower rung.
-pub(super) fn degraded(headers: &mut HeaderMap, route: &str, answer: &Answer<Reply, Trouble>, connected: bool) {
+pub(super) fn degraded(
+    headers: &mut HeaderMap,
+    route: &str,
+    answer: &Answer<Reply, Trouble>,
+    connected: bool,
+) {
     let reason = answer.reason.map_or("unknown", Reason::as_str);
     let freshness = match (&answer.value, answer.rung) {
         (Reply::Whole(whole), _) => {
@@ -83,9 +88,15 @@ pub(super) fn degraded(headers: &mut HeaderMap, route: &str, answer: &Answer<Rep
     freshness.set_on(headers);
     let part = DegradedPart {
         part: route,
-        stand_in: if answer.rung == Rung::Default { StandIn::Default } else { StandIn::Stale },
+        stand_in: if answer.rung == Rung::Default {
+            StandIn::Default
+        } else {
+            StandIn::Stale
+        },
         age: answer.age,
-        observed: answer.observed.map(|at| HttpDate::from_unix_seconds(at.as_secs())),
+        observed: answer
+            .observed
+            .map(|at| HttpDate::from_unix_seconds(at.as_secs())),
         reason,
     };
     if let Some(value) = degraded_value([part]) {
@@ -104,7 +115,11 @@ fn cache_status<'a>(
     let lifetime = whole.lifetime.unwrap_or_default();
     let handling = if answer.reason.is_some_and(Reason::was_attempted) {
         Handling::Forwarded {
-            why: if age < lifetime { Forward::Bypass } else { Forward::Stale },
+            why: if age < lifetime {
+                Forward::Bypass
+            } else {
+                Forward::Stale
+            },
             status: answer.cause.as_ref().and_then(Trouble::status),
             stored: false,
             collapsed: None,
@@ -121,7 +136,12 @@ fn cache_status<'a>(
 }
 
 /// Adds what went wrong between here and the dependency.
-pub(super) fn failure(headers: &mut HeaderMap, reason: Option<Reason>, cause: Option<&Trouble>, connected: bool) {
+pub(super) fn failure(
+    headers: &mut HeaderMap,
+    reason: Option<Reason>,
+    cause: Option<&Trouble>,
+    connected: bool,
+) {
     let error = match (cause, reason) {
         (Some(cause), _) => cause.proxy_error(),
         (None, Some(reason)) => of_reason(reason, connected),

@@ -83,7 +83,10 @@ impl Link {
     }
 
     /// Sends a request and waits for the head of its answer. Dropping the future closes the connection.
-    pub(super) async fn exchange(mut self: Box<Self>, request: Outgoing) -> Result<(Response<Incoming>, Box<Self>), Broken> {
+    pub(super) async fn exchange(
+        mut self: Box<Self>,
+        request: Outgoing,
+    ) -> Result<(Response<Incoming>, Box<Self>), Broken> {
         let answer = self.sender.send_request(request);
         let mut answer = std::pin::pin!(answer);
         let result = poll_fn(|context| {
@@ -109,7 +112,11 @@ struct Wire {
 }
 
 impl AsyncRead for Wire {
-    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
         self.answered |= buffer.filled().len() > before;
@@ -118,7 +125,11 @@ impl AsyncRead for Wire {
 }
 
 impl AsyncWrite for Wire {
-    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
         self.answered = false;
         Pin::new(&mut self.stream).poll_write(context, bytes)
     }

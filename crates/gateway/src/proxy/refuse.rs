@@ -102,7 +102,10 @@ mod tests {
                     misuse: None,
                 };
                 let response = unanswered(&end, true);
-                let said = response.headers().get("retry-after").map(|value| value.to_str().unwrap());
+                let said = response
+                    .headers()
+                    .get("retry-after")
+                    .map(|value| value.to_str().unwrap());
                 let expected = match wait {
                     None => "5",
                     Some(wait) if wait.is_zero() => "1",

@@ -43,7 +43,11 @@ pub(super) fn respond(
 }
 
 fn live(exchange: &Exchange, reply: Reply, handed: Handed, labels: &Labels) -> Response<Outbound> {
-    let Handed { headers, stream, lease } = handed;
+    let Handed {
+        headers,
+        stream,
+        lease,
+    } = handed;
     let mut response = match reply {
         Reply::Streamed(status) => {
             let body = stream.map_or(Outbound::Empty, |stream| Outbound::Stream(Box::new(stream)));
@@ -62,7 +66,11 @@ fn live(exchange: &Exchange, reply: Reply, handed: Handed, labels: &Labels) -> R
             return finished(exchange, response);
         }
         // The engine never calls a default live.
-        Reply::Default(answer) => with_status(answer.status, HeaderMap::new(), Outbound::bytes(answer.body.clone(), None)),
+        Reply::Default(answer) => with_status(
+            answer.status,
+            HeaderMap::new(),
+            Outbound::bytes(answer.body.clone(), None),
+        ),
     };
     labels.live(response.headers_mut(), false, true);
     finished(exchange, response)
@@ -78,7 +86,11 @@ fn stand_in(exchange: &Exchange, answer: &Answer<Reply, Trouble>, connected: boo
         Reply::Default(constant) => {
             let mut headers = HeaderMap::new();
             headers.insert(CONTENT_TYPE, constant.content_type.clone());
-            with_status(constant.status, headers, Outbound::bytes(constant.body.clone(), None))
+            with_status(
+                constant.status,
+                headers,
+                Outbound::bytes(constant.body.clone(), None),
+            )
         }
         // Streams are never kept, so no rung below live can hold one.
         Reply::Streamed(status) => with_status(*status, HeaderMap::new(), Outbound::Empty),
@@ -94,13 +106,21 @@ fn passed_on(
     handed: Handed,
     labels: &Labels,
 ) -> Option<Response<Outbound>> {
-    let Handed { headers, stream, lease } = handed;
+    let Handed {
+        headers,
+        stream,
+        lease,
+    } = handed;
     let mut response = match (whole, stream) {
         (Some(whole), _) => {
             let headers = headers.unwrap_or_else(|| whole.headers.clone());
             with_status(status, headers, Outbound::bytes(whole.body.clone(), lease))
         }
-        (None, Some(stream)) => with_status(status, headers.unwrap_or_default(), Outbound::Stream(Box::new(stream))),
+        (None, Some(stream)) => with_status(
+            status,
+            headers.unwrap_or_default(),
+            Outbound::Stream(Box::new(stream)),
+        ),
         (None, None) => return None,
     };
     labels.live(response.headers_mut(), false, false);
@@ -116,9 +136,18 @@ fn with_status(status: StatusCode, headers: HeaderMap, body: Outbound) -> Respon
 
 /// Fits the response to the request: a validator that matches, or a method that asks for the head alone.
 fn finished(exchange: &Exchange, mut response: Response<Outbound>) -> Response<Outbound> {
-    if exchange.route.keeps && response.status() == StatusCode::OK && is_known(&exchange.request.headers, response.headers()) {
+    if exchange.route.keeps
+        && response.status() == StatusCode::OK
+        && is_known(&exchange.request.headers, response.headers())
+    {
         *response.status_mut() = StatusCode::NOT_MODIFIED;
-        for name in [CONTENT_LENGTH, CONTENT_TYPE, CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_RANGE] {
+        for name in [
+            CONTENT_LENGTH,
+            CONTENT_TYPE,
+            CONTENT_ENCODING,
+            CONTENT_LANGUAGE,
+            CONTENT_RANGE,
+        ] {
             response.headers_mut().remove(name);
         }
         *response.body_mut() = Outbound::Empty;
@@ -195,7 +224,12 @@ mod tests {
         ] {
             assert!(known(asked, tag), "{asked} {tag}");
         }
-        for (asked, tag) in [("\"b\"", "\"a\""), ("\"x,y\"", "\"y\""), ("a", "\"a\""), ("", "\"a\"")] {
+        for (asked, tag) in [
+            ("\"b\"", "\"a\""),
+            ("\"x,y\"", "\"y\""),
+            ("a", "\"a\""),
+            ("", "\"a\""),
+        ] {
             assert!(!known(asked, tag), "{asked} {tag}");
         }
     }

@@ -181,7 +181,14 @@ mod tests {
     #[test]
     fn a_parameter_counts_only_once_and_not_empty() {
         assert_eq!(parameter("a=1&lang=de", "lang"), Ok("de".to_owned()));
-        for query in ["", "lang", "lang=", "lang=de&lang=en", "slang=de", "lang=&lang=de"] {
+        for query in [
+            "",
+            "lang",
+            "lang=",
+            "lang=de&lang=en",
+            "slang=de",
+            "lang=&lang=de",
+        ] {
             assert!(parameter(query, "lang").is_err(), "{query}");
         }
     }

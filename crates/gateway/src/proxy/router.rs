@@ -57,7 +57,12 @@ impl Node {
         self.literal
             .get(segment)
             .and_then(go_on)
-            .or_else(|| self.one.as_deref().filter(|_| !segment.is_empty()).and_then(go_on))
+            .or_else(|| {
+                self.one
+                    .as_deref()
+                    .filter(|_| !segment.is_empty())
+                    .and_then(go_on)
+            })
             .or(self.rest)
     }
 }

@@ -92,18 +92,23 @@ impl Connections {
 /// Takes connections of clients until it is told to stop.
 pub(crate) async fn serve(listener: TcpListener, app: Arc<App>, connections: Connections, stop: Arc<Stop>) {
     let limits = app.limits;
-    accept(listener, connections, Arc::clone(&stop), move |stream, from, place| {
-        let (app, stop) = (Arc::clone(&app), Arc::clone(&stop));
-        let peer = Arc::new(Peer::new(from.ip()));
-        tokio::spawn(async move {
-            let service = service_fn(|request: Request<Incoming>| {
-                let (app, peer) = (&*app, &peer);
-                async move { Ok::<_, std::convert::Infallible>(handle(app, peer, request).await) }
+    accept(
+        listener,
+        connections,
+        Arc::clone(&stop),
+        move |stream, from, place| {
+            let (app, stop) = (Arc::clone(&app), Arc::clone(&stop));
+            let peer = Arc::new(Peer::new(from.ip()));
+            tokio::spawn(async move {
+                let service = service_fn(|request: Request<Incoming>| {
+                    let (app, peer) = (&*app, &peer);
+                    async move { Ok::<_, std::convert::Infallible>(handle(app, peer, request).await) }
+                });
+                drive(stream, service, &limits, &stop).await;
+                drop(place);
             });
-            drive(stream, service, &limits, &stop).await;
-            drop(place);
-        });
-    })
+        },
+    )
     .await;
 }
 
@@ -118,16 +123,21 @@ pub(crate) async fn serve_with<F, B>(
     F: Fn(&Request<Incoming>) -> Response<B> + Clone + Send + Sync + 'static,
     B: Body<Data: Send, Error: Into<Box<dyn std::error::Error + Send + Sync>>> + Send + 'static,
 {
-    accept(listener, connections, Arc::clone(&stop), move |stream, _, place| {
-        let (answer, stop) = (answer.clone(), Arc::clone(&stop));
-        tokio::spawn(async move {
-            let service = service_fn(|request: Request<Incoming>| {
-                std::future::ready(Ok::<_, std::convert::Infallible>(answer(&request)))
+    accept(
+        listener,
+        connections,
+        Arc::clone(&stop),
+        move |stream, _, place| {
+            let (answer, stop) = (answer.clone(), Arc::clone(&stop));
+            tokio::spawn(async move {
+                let service = service_fn(|request: Request<Incoming>| {
+                    std::future::ready(Ok::<_, std::convert::Infallible>(answer(&request)))
+                });
+                drive(stream, service, &limits, &stop).await;
+                drop(place);
             });
-            drive(stream, service, &limits, &stop).await;
-            drop(place);
-        });
-    })
+        },
+    )
     .await;
 }
 
@@ -171,7 +181,10 @@ async fn accept(
 /// Drives one connection to its end; when told to stop, to the end of the answer under way.
 async fn drive<S>(stream: TcpStream, service: S, limits: &Limits, stop: &Stop)
 where
-    S: HttpService<Incoming, ResBody: Body<Data: Send, Error: Into<Box<dyn std::error::Error + Send + Sync>>> + 'static>,
+    S: HttpService<
+            Incoming,
+            ResBody: Body<Data: Send, Error: Into<Box<dyn std::error::Error + Send + Sync>>> + 'static,
+        >,
     S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     let connection = http1::Builder::new()

@@ -68,7 +68,10 @@ impl Stream {
     }
 
     /// Goes on with an exchange that has ended already, so that its connection can carry the next one.
-    pub(super) fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Trouble>>> {
+    pub(super) fn poll_next(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Trouble>>> {
         if let Some(bytes) = self.ahead.pop_front() {
             return Poll::Ready(Some(Ok(Frame::data(bytes))));
         }
@@ -100,7 +103,9 @@ impl Stream {
 
     fn poll_idle(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Trouble>>> {
         let idle_max = self.idle_max;
-        let idle = self.idle.get_or_insert_with(|| Box::pin(tokio::time::sleep(idle_max)));
+        let idle = self
+            .idle
+            .get_or_insert_with(|| Box::pin(tokio::time::sleep(idle_max)));
         match idle.as_mut().poll(context) {
             Poll::Pending => Poll::Pending,
             Poll::Ready(()) => Poll::Ready(Some(Err(self.cut()))),

@@ -36,9 +36,9 @@ impl Trouble {
     /// Names the failure of a connection attempt.
     pub(super) fn of_connecting(error: &io::Error) -> Self {
         match error.kind() {
-            io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable | io::ErrorKind::AddrNotAvailable => {
-                Self::Unroutable
-            }
+            io::ErrorKind::HostUnreachable
+            | io::ErrorKind::NetworkUnreachable
+            | io::ErrorKind::AddrNotAvailable => Self::Unroutable,
             io::ErrorKind::TimedOut => Self::ConnectTimedOut,
             io::ErrorKind::ConnectionReset | io::ErrorKind::ConnectionAborted => Self::Terminated,
             _ => Self::Refused,
@@ -47,7 +47,11 @@ impl Trouble {
 
     /// Names the failure of an exchange that brought no response head.
     pub(super) fn of_exchange(error: &hyper::Error) -> Self {
-        if error.is_parse() { Self::Unreadable } else { Self::Terminated }
+        if error.is_parse() {
+            Self::Unreadable
+        } else {
+            Self::Terminated
+        }
     }
 
     /// Returns what the engine makes of it.

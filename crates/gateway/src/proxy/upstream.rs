@@ -57,7 +57,9 @@ struct Idle {
 
 impl std::fmt::Debug for Idle {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Idle").field("since", &self.since).finish_non_exhaustive()
+        f.debug_struct("Idle")
+            .field("since", &self.since)
+            .finish_non_exhaustive()
     }
 }
 
@@ -91,9 +93,7 @@ impl Upstream {
         if let Some(link) = idle {
             match link.exchange(request()).await {
                 Ok((response, link)) => return Ok(Head { response, link }),
-                Err(Broken {
-                    unanswered: true, ..
-                }) => {}
+                Err(Broken { unanswered: true, .. }) => {}
                 Err(broken) => return Err(Trouble::of_exchange(&broken.error)),
             }
         }
@@ -118,7 +118,11 @@ impl Upstream {
     pub(super) fn put(&self, link: Box<Link>) {
         let since = self.sweeps.load(Ordering::Relaxed);
         let mut list = self.list().lock();
-        let oldest = if list.len() >= IDLE_MAX { list.pop_front() } else { None };
+        let oldest = if list.len() >= IDLE_MAX {
+            list.pop_front()
+        } else {
+            None
+        };
         list.push_back(Idle { link, since });
         drop(list); // close the oldest outside the lock
         drop(oldest);
@@ -160,8 +164,12 @@ impl Upstream {
             Address::Named(host, port) => self.connect_by_name(host, *port).await?,
         };
         let stream = connected.map_err(|error| Trouble::of_connecting(&error))?;
-        stream.set_nodelay(true).map_err(|error| Trouble::of_connecting(&error))?;
-        Link::over(stream).await.map_err(|error| Trouble::of_exchange(&error))
+        stream
+            .set_nodelay(true)
+            .map_err(|error| Trouble::of_connecting(&error))?;
+        Link::over(stream)
+            .await
+            .map_err(|error| Trouble::of_exchange(&error))
     }
 
     /// Resolves the name and tries its addresses in order; the last error is the one told.

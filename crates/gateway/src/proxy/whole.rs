@@ -95,7 +95,10 @@ impl Whole {
             .iter()
             .map(|(name, value)| name.as_str().len() + value.len() + FIELD_OVERHEAD)
             .sum();
-        let variant = self.shared.as_ref().map_or(0, |shared| shared.variant.key().len());
+        let variant = self
+            .shared
+            .as_ref()
+            .map_or(0, |shared| shared.variant.key().len());
         mem::size_of::<Self>() + fields + variant + self.body.len()
     }
 }
@@ -129,12 +132,19 @@ mod tests {
     #[test]
     fn a_compact_copy_has_the_same_fields_in_the_same_order() {
         let mut headers = HeaderMap::new();
-        for (name, value) in [("vary", "a"), ("link", "<1>"), ("x-empty", ""), ("link", "<2>"), ("x", "\u{e4}")] {
+        for (name, value) in [
+            ("vary", "a"),
+            ("link", "<1>"),
+            ("x-empty", ""),
+            ("link", "<2>"),
+            ("x", "\u{e4}"),
+        ] {
             headers.append(name, HeaderValue::from_bytes(value.as_bytes()).unwrap());
         }
         let copy = compact(&headers);
         assert_eq!(copy, headers);
-        let lines = |headers: &HeaderMap| -> Vec<String> { headers.keys().map(ToString::to_string).collect() };
+        let lines =
+            |headers: &HeaderMap| -> Vec<String> { headers.keys().map(ToString::to_string).collect() };
         assert_eq!(lines(&copy), lines(&headers));
     }
 }

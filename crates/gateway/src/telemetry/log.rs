@@ -14,14 +14,17 @@ pub fn line(event: &str, fields: &[(&str, &str)]) {
 }
 
 /// Writes the line of an event of the engine.
-pub(crate) fn event(event: &Event) {
+pub fn event(event: &Event) {
     let (word, fields) = described(event);
     let fields: Vec<(&str, &str)> = fields.iter().map(|(key, value)| (*key, value.as_str())).collect();
     line(word, &fields);
 }
 
 fn described(event: &Event) -> (&'static str, Vec<(&'static str, String)>) {
-    let mut fields = vec![("name", event.name.to_string()), ("at", event.at.as_secs().to_string())];
+    let mut fields = vec![
+        ("name", event.name.to_string()),
+        ("at", event.at.as_secs().to_string()),
+    ];
     let word = match &event.kind {
         EventKind::Breaker(transition) => {
             fields.push(("from", transition.from.as_str().to_owned()));
@@ -33,7 +36,10 @@ fn described(event: &Event) -> (&'static str, Vec<(&'static str, String)>) {
             fields.push(("mode", mode.as_str().to_owned()));
             fields.push(("by", by.clone()));
             fields.push(("why", why.clone()));
-            let lasts = lasts.map_or_else(|| "until-released".to_owned(), crate::config::units::show_duration);
+            let lasts = lasts.map_or_else(
+                || "until-released".to_owned(),
+                crate::config::units::show_duration,
+            );
             fields.push(("lasts", lasts));
             "held"
         }

@@ -89,16 +89,23 @@ impl Scrape {
                 .map(move |(rung, why, count)| (vec![*route, rung.as_str(), why.as_str()], count))
         });
         out.write(&series::SKIPPED, skipped)?;
-        let not_kept = self.app.routes.iter().zip(&routes).flat_map(|(route, (name, counts, reach))| {
-            let own = Why::all().map(move |why| (why.as_str(), route.not_kept(why)));
-            let engine = [evenkeel::NotKept::TooBig, evenkeel::NotKept::Superseded]
-                .map(|why| (why.as_str(), counts.not_kept(why)));
-            own.chain(engine)
-                .filter(move |(_, count)| *count > 0 || reach.keeps)
-                .map(move |(why, count)| (vec![*name, why], count))
-        });
+        let not_kept = self
+            .app
+            .routes
+            .iter()
+            .zip(&routes)
+            .flat_map(|(route, (name, counts, reach))| {
+                let own = Why::all().map(move |why| (why.as_str(), route.not_kept(why)));
+                let engine = [evenkeel::NotKept::TooBig, evenkeel::NotKept::Superseded]
+                    .map(|why| (why.as_str(), counts.not_kept(why)));
+                own.chain(engine)
+                    .filter(move |(_, count)| *count > 0 || reach.keeps)
+                    .map(move |(why, count)| (vec![*name, why], count))
+            });
         out.write(&series::NOT_KEPT, not_kept)?;
-        let joined = routes.iter().map(|(route, counts, _)| (vec![*route], counts.joined()));
+        let joined = routes
+            .iter()
+            .map(|(route, counts, _)| (vec![*route], counts.joined()));
         out.write(&series::JOINED, joined)
     }
 
@@ -113,7 +120,12 @@ impl Scrape {
             Class::Cancelled,
         ];
         let attempts = all().flat_map(|dependency| {
-            classes.map(|class| (vec![dependency.name(), class.as_str()], dependency.attempts(class)))
+            classes.map(|class| {
+                (
+                    vec![dependency.name(), class.as_str()],
+                    dependency.attempts(class),
+                )
+            })
         });
         out.write(&series::ATTEMPTS, attempts)?;
         let states = [State::Closed, State::Open, State::HalfOpen];
@@ -126,12 +138,20 @@ impl Scrape {
         out.write(&series::BREAKER_STATE, state)?;
         let with_breaker = || all().filter(|dependency| dependency.status().state.is_some());
         let transitions = with_breaker().flat_map(|dependency| {
-            states.map(|state| (vec![dependency.name(), state.as_str()], dependency.transitions(state)))
+            states.map(|state| {
+                (
+                    vec![dependency.name(), state.as_str()],
+                    dependency.transitions(state),
+                )
+            })
         });
         out.write(&series::BREAKER_TRANSITIONS, transitions)?;
         let now = self.app.engine.now();
         let probes = with_breaker().map(|dependency| {
-            let at = dependency.status().next_probe.map_or(0, |at| unix_seconds(now, at));
+            let at = dependency
+                .status()
+                .next_probe
+                .map_or(0, |at| unix_seconds(now, at));
             (vec![dependency.name()], at)
         });
         out.write(&series::NEXT_PROBE, probes)?;
@@ -212,7 +232,9 @@ impl Reach {
                 Ending::Answered(Rung::Stale) => self.keeps,
                 Ending::Answered(Rung::Default) => self.has_default,
                 Ending::Refused => !self.has_default && reason != Reason::ErrorAnswer,
-                Ending::Failed => !self.has_default && matches!(reason, Reason::ErrorAnswer | Reason::ProbeFailed),
+                Ending::Failed => {
+                    !self.has_default && matches!(reason, Reason::ErrorAnswer | Reason::ProbeFailed)
+                }
                 Ending::Answered(Rung::Live | Rung::Fresh) | Ending::Abandoned => false,
             }
     }
@@ -228,7 +250,11 @@ impl Reach {
 struct Out<'e>(DescriptorEncoder<'e>);
 
 impl Out<'_> {
-    fn write<'v>(&mut self, series: &Series, values: impl Iterator<Item = (Vec<&'v str>, u64)>) -> fmt::Result {
+    fn write<'v>(
+        &mut self,
+        series: &Series,
+        values: impl Iterator<Item = (Vec<&'v str>, u64)>,
+    ) -> fmt::Result {
         let kind = match series.kind {
             Kind::Counter => MetricType::Counter,
             Kind::Gauge => MetricType::Gauge,

@@ -139,11 +139,8 @@ pub(super) const REQUESTS_IN_FLIGHT: Series = gauge(
     &[],
     "Requests that have arrived and have no answer yet",
 );
-pub(super) const CLIENT_CONNECTIONS: Series = gauge(
-    "evenkeel_client_connections",
-    &[],
-    "Open connections of clients",
-);
+pub(super) const CLIENT_CONNECTIONS: Series =
+    gauge("evenkeel_client_connections", &[], "Open connections of clients");
 pub(super) const MISDIRECTED: Series = counter(
     "evenkeel_requests_misdirected",
     &["problem"],
@@ -154,7 +151,11 @@ pub(super) const EVENTS_LOST: Series = counter(
     &[],
     "Changes of state that were not logged because too many came at once",
 );
-pub(super) const BUILD_INFO: Series = gauge("evenkeel_build_info", &["version"], "1, with the version that runs");
+pub(super) const BUILD_INFO: Series = gauge(
+    "evenkeel_build_info",
+    &["version"],
+    "1, with the version that runs",
+);
 
 /// Every series, in the order in which they are exported.
 pub const ALL: &[Series] = &[

@@ -1,5 +1,9 @@
 //! A scripted origin, a raw client and a gateway between them, all on loopback and ports of the system's choice.
-#![allow(dead_code, unreachable_pub, reason = "each test binary uses its own part of the kit")]
+#![allow(
+    dead_code,
+    unreachable_pub,
+    reason = "each test binary uses its own part of the kit"
+)]
 
 use std::{
     collections::VecDeque,
@@ -230,7 +234,11 @@ async fn serve(mut stream: TcpStream, connection: usize, shared: Arc<Shared>) {
         if !reply.wait.is_zero() {
             tokio::time::sleep(reply.wait).await;
         }
-        if stream.write_all(&reply.bytes(seen.line.starts_with("HEAD "))).await.is_err() {
+        if stream
+            .write_all(&reply.bytes(seen.line.starts_with("HEAD ")))
+            .await
+            .is_err()
+        {
             return;
         }
         match reply.then {
@@ -271,7 +279,10 @@ fn parse_head(head: &str) -> (String, Vec<(String, String)>) {
 }
 
 fn find<'h>(headers: &'h [(String, String)], name: &str) -> Option<&'h str> {
-    headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    headers
+        .iter()
+        .find(|(known, _)| known == name)
+        .map(|(_, value)| value.as_str())
 }
 
 /// A response as a client saw it.
@@ -404,7 +415,9 @@ impl Client {
 
     /// Waits until the other side has closed.
     pub async fn closed(mut self) -> bool {
-        tokio::time::timeout(PATIENCE, async { while self.fill().await {} }).await.is_ok()
+        tokio::time::timeout(PATIENCE, async { while self.fill().await {} })
+            .await
+            .is_ok()
     }
 }
 
@@ -436,7 +449,12 @@ impl Bench {
         Self::start_with(contract, engine, Some(clock), Limits::default()).await
     }
 
-    pub async fn start_with(contract: &str, engine: Engine, clock: Option<ManualClock>, limits: Limits) -> Self {
+    pub async fn start_with(
+        contract: &str,
+        engine: Engine,
+        clock: Option<ManualClock>,
+        limits: Limits,
+    ) -> Self {
         let loaded = match config::parse("contract.toml", contract) {
             Ok(loaded) => loaded,
             Err(problems) => panic!("{problems}"),
@@ -471,7 +489,9 @@ impl Bench {
     /// Returns the value of one series, written as in the export.
     pub async fn metric(&self, series: &str) -> Option<u64> {
         let text = self.metrics().await;
-        let line = text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '))?;
+        let line = text
+            .lines()
+            .find_map(|line| line.strip_prefix(series)?.strip_prefix(' '))?;
         line.trim().parse().ok()
     }
 }

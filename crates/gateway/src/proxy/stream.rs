@@ -31,6 +31,8 @@ pub(crate) struct Stream {
     idle_max: Duration,
     /// Runs only while nothing comes.
     idle: Option<Pin<Box<Sleep>>>,
+    /// The body was cut, and the next to ask is told.
+    cut: bool,
 }
 
 impl Stream {
@@ -49,6 +51,7 @@ impl Stream {
             permit,
             idle_max,
             idle: None,
+            cut: false,
         }
     }
 
@@ -76,7 +79,7 @@ impl Stream {
             return Poll::Ready(Some(Ok(Frame::data(bytes))));
         }
         let Some(link) = &mut self.link else {
-            return Poll::Ready(None);
+            return Poll::Ready(self.cut.then_some(Err(Trouble::Cut)));
         };
         let mut polled = Pin::new(&mut self.body).poll_frame(context);
         if polled.is_pending() {
@@ -89,7 +92,7 @@ impl Stream {
                 self.end(context);
                 Poll::Ready(None)
             }
-            Poll::Ready(Some(Err(_))) => Poll::Ready(Some(Err(self.cut()))),
+            Poll::Ready(Some(Err(_))) => self.cut(context),
             Poll::Ready(Some(Ok(frame))) => {
                 self.idle = None;
                 // Nobody asks again after the last piece of a body of known length.
@@ -108,7 +111,7 @@ impl Stream {
             .get_or_insert_with(|| Box::pin(tokio::time::sleep(idle_max)));
         match idle.as_mut().poll(context) {
             Poll::Pending => Poll::Pending,
-            Poll::Ready(()) => Poll::Ready(Some(Err(self.cut()))),
+            Poll::Ready(()) => self.cut(context),
         }
     }
 
@@ -123,15 +126,20 @@ impl Stream {
     }
 
     /// Ends in a cut: the connection is closed.
-    fn cut(&mut self) -> Trouble {
+    ///
+    /// The error is told one turn later: an error makes the server drop what it has not written yet, and the
+    /// client is to see the head and how far the body came.
+    fn cut(&mut self, context: &Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Trouble>>> {
         self.permit = None;
         self.link = None;
-        Trouble::Cut
+        self.cut = true;
+        context.waker().wake_by_ref();
+        Poll::Pending
     }
 
     /// Tells whether the body has ended and nothing of it is left to be given.
     fn is_over(&self) -> bool {
-        self.ahead.is_empty() && (self.link.is_none() || self.body.is_end_stream())
+        self.ahead.is_empty() && !self.cut && (self.link.is_none() || self.body.is_end_stream())
     }
 }
 
@@ -152,7 +160,7 @@ impl Body for Stream {
 
     fn size_hint(&self) -> SizeHint {
         let ahead: u64 = self.ahead.iter().map(|bytes| bytes.len() as u64).sum();
-        if self.link.is_none() {
+        if self.link.is_none() && !self.cut {
             return SizeHint::with_exact(ahead);
         }
         let body = self.body.size_hint();

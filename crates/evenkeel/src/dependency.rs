@@ -297,6 +297,12 @@ impl Dependency {
         self.0.seat.contract()
     }
 
+    /// Tells whether attempts can be refused for want of a permit: its own, or a resource's.
+    #[must_use]
+    pub fn is_limited(&self) -> bool {
+        self.0.seat.is_limited()
+    }
+
     /// Looks at the breaker and the permits.
     #[must_use]
     pub fn status(&self) -> DependencyStatus {

@@ -207,6 +207,21 @@ mod tests {
         assert_eq!(outages, [500, 502, 503, 504]);
         assert_eq!(Class::of_status(0), Class::Refusal);
         assert_eq!(Class::of_status(999), Class::Refusal);
+        let read_aloud = [400, 401, 403, 404, 408, 410, 429, 501].map(Class::of_status);
+        let (refusal, gone) = (Class::Refusal, Class::Gone);
+        assert_eq!(
+            read_aloud,
+            [
+                refusal,
+                refusal,
+                refusal,
+                gone,
+                refusal,
+                gone,
+                Class::Busy,
+                refusal
+            ]
+        );
         for status in [301, 304, 200, 204] {
             assert_eq!(Class::of_status(status), Class::Answer);
         }

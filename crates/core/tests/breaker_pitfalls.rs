@@ -285,6 +285,31 @@ fn e10_e11_a_straggler_from_before_the_trip_decides_nothing() {
 }
 
 #[test]
+fn e10_counts_do_not_come_back_when_generation_numbers_come_round() {
+    let mut rig = Rig::new(BreakerRules {
+        consecutive: None,
+        ratio: Some(Ratio {
+            failures_ppm: 1_000_000,
+            window: Duration::from_secs(10),
+            min_calls: 2,
+        }),
+        ..RULES
+    });
+    let first = rig.admitted();
+    assert!(rig.gate.failed(Lane::new(1), rig.now, first).is_none());
+    rig.fail();
+    // A trip and a reset are two generations; the window tells 256 apart.
+    for _ in 0..127 {
+        assert!(rig.recovery.reset(&rig.gate, rig.now).is_some());
+        rig.fail();
+        rig.fail();
+    }
+    assert!(rig.recovery.reset(&rig.gate, rig.now).is_some());
+    rig.fail();
+    assert_eq!(rig.gate.state(), State::Closed, "one failure is not two");
+}
+
+#[test]
 fn e12_a_probe_of_an_earlier_half_open_gives_no_place_and_no_proof() {
     let mut rig = Rig::due(probes(2));
     let (failing, late) = (rig.must_probe(), rig.must_probe());
@@ -341,6 +366,59 @@ fn e14_a_manual_breaker_waits_for_a_person_and_then_recovers() {
     let (probe, _) = rig.recovery.probe(&rig.gate, rig.now, Asker::Person);
     let told = rig.settle(probe.expect("a person may"), Verdict::Success);
     assert_eq!(told.map(|seen| seen.cause), Some(Cause::Proven));
+}
+
+#[test]
+fn a_person_who_probes_before_the_trip_is_handed_in_still_needs_every_proof() {
+    let mut rig = Rig::due(BreakerRules {
+        close_after: 2,
+        consecutive: Some(1),
+        ..RULES
+    });
+    for _ in 0..2 {
+        let probe = rig.must_probe();
+        rig.settle(probe, Verdict::Success);
+    }
+    let generation = rig.admitted();
+    let trip = rig
+        .gate
+        .failed(LANE, rig.now, generation)
+        .expect("one failure trips");
+    for proven in [false, true] {
+        let (probe, _) = rig.recovery.probe(&rig.gate, rig.now, Asker::Person);
+        let told = rig.settle(probe.expect("a person may"), Verdict::Success);
+        assert_eq!(told.is_some(), proven);
+    }
+    assert_eq!(
+        rig.recovery.tripped(&rig.gate, trip, rig.now),
+        None,
+        "too late to open it again"
+    );
+    assert_eq!(rig.gate.state(), State::Closed);
+}
+
+#[test]
+fn a_person_whose_early_probe_fails_starts_with_the_first_open_period() {
+    let mut rig = Rig::due(BreakerRules {
+        consecutive: Some(1),
+        open_for: OpenFor::Timed {
+            first: S,
+            longest: 10 * S,
+            jitter_ppm: 0,
+        },
+        ..RULES
+    });
+    for verdict in [Verdict::Failure, Verdict::Failure, Verdict::Success] {
+        let probe = rig.must_probe();
+        rig.settle(probe, verdict);
+        rig.pass(10 * S);
+    }
+    let generation = rig.admitted();
+    let trip = rig.gate.failed(LANE, rig.now, generation);
+    assert!(trip.is_some(), "it is not handed in before the person probes");
+    let (probe, _) = rig.recovery.probe(&rig.gate, rig.now, Asker::Person);
+    rig.settle(probe.expect("a person may"), Verdict::Failure);
+    assert_eq!(rig.gate.next_probe(), Some(rig.now.after(S)));
 }
 
 #[test]

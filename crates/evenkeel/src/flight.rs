@@ -12,11 +12,11 @@ use std::{
     time::Duration,
 };
 
-use evenkeel_core::{Class, Mono, Now};
+use evenkeel_core::{Class, Mono, Now, Refusal};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-use crate::{dependency::Refusal, key::Key};
+use crate::key::Key;
 
 /// What a flight came to, for all who wait for it.
 #[derive(Debug)]

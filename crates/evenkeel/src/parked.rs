@@ -55,9 +55,9 @@ mod tests {
     fn it_is_not_parked_when_the_work_panics() {
         let mut parked = true;
         let broken = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            let work = pin!(async { panic!("broken") as () });
+            let work = pin!(async { panic!("broken") });
             let mut waiting = pin!(park(&mut parked, work));
-            waiting.as_mut().poll(&mut Context::from_waker(Waker::noop()))
+            let _polled = waiting.as_mut().poll(&mut Context::from_waker(Waker::noop()));
         }));
         assert!(broken.is_err());
         assert!(!parked);

@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 use crate::{
     breaker::{
         BreakerRules, OpenFor,
-        gate::{Gate, Generation, State, Trip},
+        gate::{Gate, State, Trip},
     },
     class::Verdict,
     rng::Rng,
@@ -67,7 +67,7 @@ impl Cause {
 #[derive(Debug, PartialEq, Eq)]
 #[must_use]
 pub struct Probe {
-    generation: Generation,
+    /// Never given twice, and its lease ends with the state that granted it: a late one finds no lease.
     number: u64,
 }
 
@@ -134,8 +134,6 @@ impl Recovery {
         if gate.generation() != generation {
             return None;
         }
-        self.leases.clear();
-        self.proofs = 0;
         self.openings = 1;
         gate.set_next_probe(self.open_until(now));
         Some(self.changed(State::Closed, State::Open, now, Cause::Tripped))
@@ -175,13 +173,7 @@ impl Recovery {
             until: now.after(self.rules.lease.unwrap_or(BreakerRules::LEASE)),
         });
         self.set_half_open_wait(gate, now);
-        (
-            Ok(Probe {
-                generation: gate.generation(),
-                number: self.issued,
-            }),
-            opened_half.or(expired),
-        )
+        (Ok(Probe { number: self.issued }), opened_half.or(expired))
     }
 
     /// Takes a probe back with its verdict. A neutral one proves nothing and only frees the place.
@@ -193,9 +185,7 @@ impl Recovery {
         reason = "a token is spent by handing it over"
     )]
     pub fn settle(&mut self, gate: &Gate, probe: Probe, verdict: Verdict, now: Mono) -> Option<Transition> {
-        let Probe { generation, number } = probe;
-        let of_this_generation = gate.generation() == generation;
-        let held = |lease: &Lease| of_this_generation && lease.number == number;
+        let held = |lease: &Lease| lease.number == probe.number;
         // A probe that ran into its timeout has outlived its lease by the same instant: it failed.
         if verdict == Verdict::Failure && self.leases.iter().any(held) {
             return Some(self.reopen(gate, now, Cause::ProbeFailed));

@@ -5,6 +5,7 @@
 mod apart;
 mod attempt;
 mod builder;
+mod owned;
 mod running;
 mod shared;
 

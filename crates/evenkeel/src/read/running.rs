@@ -2,22 +2,18 @@
 //! It exists as a value that is dropped with the call, so that a caller who leaves is counted, whenever that is.
 //! It refuses to end twice, and to end uncounted.
 
-use std::{pin::pin, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
-use evenkeel_core::{Asker, Class, Ending, Facts, Mono, Now, Outage, ReadCall, Reason, Rung, Step, Wall};
-use tokio::runtime::Handle;
+use evenkeel_core::{Asker, Class, Ending, Facts, Mono, Now, ReadCall, Reason, Refusal, Rung, Step, Wall};
 
 use crate::{
     answer::{Answer, Unanswered},
-    dependency::{self, Refusal},
-    flight::{self, Flight, Landing, Part, Waiter, landing},
+    dependency,
     key::{self, EmptyScopePart, Key, Scope},
     lent::Lent,
     memory::Snapshot,
-    parked::park,
     read::{Usable, attempt::Attempted, observes, shared::Inner},
-    ticket::{Call, Permit, Ticket},
-    until::{Outcome, until},
+    ticket::Ticket,
 };
 
 pub(crate) type End<T, E> = Result<Answer<T, E>, Unanswered<E>>;
@@ -32,21 +28,21 @@ pub(crate) enum Halt<T, E> {
 
 /// A call that has not ended.
 pub(crate) struct Running<'c, T, E> {
-    guard: &'c Arc<Inner<T, E>>,
-    call: ReadCall<'c>,
+    pub(super) guard: &'c Arc<Inner<T, E>>,
+    pub(super) call: ReadCall<'c>,
     first: Step,
     /// Only calls that look something up, keep something or join somebody have a key.
-    key: Option<Key>,
-    usable: Usable<'c, T>,
+    pub(super) key: Option<Key>,
+    pub(super) usable: Usable<'c, T>,
     asker: Asker,
     /// The time of the latest decision.
-    now: Now,
+    pub(super) now: Now,
     observes: bool,
     snapshot: Option<Arc<Snapshot<T>>>,
-    retry_at: Option<Mono>,
-    cause: Option<E>,
+    pub(super) retry_at: Option<Mono>,
+    pub(super) cause: Option<E>,
     /// Whether the call waits; see [`crate::parked`].
-    parked: bool,
+    pub(super) parked: bool,
     counted: bool,
 }
 
@@ -79,7 +75,7 @@ where
                 (until < Mono::END && !observes(Some(mode))).then_some(until),
             ),
         };
-        let contract = &guard.dependency.0.contract;
+        let contract = guard.dependency.0.seat.contract();
         let (mut call, mut first) = ReadCall::begin(
             &guard.contract,
             contract.table(),
@@ -155,183 +151,6 @@ where
         }
     }
 
-    /// Drives the call with work that may outlive it.
-    pub(crate) async fn owned<F, Fut>(mut self, work: F) -> End<T, E>
-    where
-        F: FnOnce(Call<'static>, Option<Permit<'static>>) -> Fut + Send + 'static,
-        Fut: Future<Output = Result<T, E>> + Send + 'static,
-    {
-        if let Halt::Ended(end) = self.start() {
-            return end;
-        }
-        let guard = self.guard;
-        // Joining: at most twice, for a flight that vanishes is replaced once.
-        if let (Some(flights), Some(key), Ok(runtime)) =
-            (&guard.flights, self.key.clone(), Handle::try_current())
-        {
-            for _ in 0..2 {
-                match flights.part(&key, self.now.mono, self.lease_end()) {
-                    Part::Alone => break,
-                    Part::Lead(flight) => return self.lead(&runtime, flight, work).await,
-                    Part::Join(waiter) => {
-                        guard.counters.joined();
-                        match self.wait(waiter).await {
-                            Waited::Ended(step) => return self.finish(step),
-                            Waited::Landed(landing) => match &*landing {
-                                Landing::Value { value, shareable, .. }
-                                    if !shareable || !self.may_have(value) =>
-                                {
-                                    break;
-                                }
-                                Landing::Value { value, began, .. } => {
-                                    return self.live(value.clone(), *began);
-                                }
-                                Landing::Error { .. } | Landing::Refused(_) => {
-                                    let step = self.learn(&landing);
-                                    return self.finish(step);
-                                }
-                            },
-                            Waited::Vanished => {}
-                        }
-                    }
-                }
-            }
-        }
-        match self.admit(Lent::Shared(Arc::clone(&guard.dependency.0))) {
-            Err(refusal) => self.refused(refusal),
-            Ok(ticket) => match self.in_background(ticket) {
-                Ok((runtime, ticket)) => {
-                    guard.probe_apart(&runtime, self.key.clone(), ticket, work);
-                    self.refused(Refusal {
-                        reason: Reason::BreakerOpen,
-                        retry_at: None,
-                    })
-                }
-                Err(ticket) => {
-                    let attempted = {
-                        let (key, parked) = self.parts();
-                        park(parked, pin!(guard.attempt(key, ticket, work))).await
-                    };
-                    self.attempted(attempted)
-                }
-            },
-        }
-    }
-
-    /// Tells whether the attempt is a probe that nobody should wait for, because a rung can answer.
-    fn in_background<'d>(&mut self, ticket: Ticket<'d>) -> Result<(Handle, Ticket<'d>), Ticket<'d>> {
-        if !ticket.is_probe() {
-            return Err(ticket);
-        }
-        let facts = self.look();
-        match Handle::try_current() {
-            Ok(runtime) if self.call.has_servable_rung(facts, self.now.mono) => Ok((runtime, ticket)),
-            Ok(_) | Err(_) => Err(ticket),
-        }
-    }
-
-    /// Starts a flight, which belongs to nobody who waits for it, and waits for it too.
-    async fn lead<F, Fut>(mut self, runtime: &Handle, flight: Flight<T, E>, work: F) -> End<T, E>
-    where
-        F: FnOnce(Call<'static>, Option<Permit<'static>>) -> Fut + Send + 'static,
-        Fut: Future<Output = Result<T, E>> + Send + 'static,
-    {
-        let mut ticket = match self.admit(Lent::Shared(Arc::clone(&self.guard.dependency.0))) {
-            Ok(ticket) => ticket,
-            Err(refusal) => {
-                flight.land(Landing::Refused(refusal), self.now.mono);
-                return self.refused(refusal);
-            }
-        };
-        if ticket.is_probe() {
-            ticket = match self.in_background(ticket) {
-                Err(ticket) => ticket,
-                Ok((runtime, ticket)) => {
-                    let refusal = Refusal {
-                        reason: Reason::BreakerOpen,
-                        retry_at: None,
-                    };
-                    flight.land(Landing::Refused(refusal), self.now.mono);
-                    self.guard.probe_apart(&runtime, self.key.clone(), ticket, work);
-                    return self.refused(refusal);
-                }
-            };
-        }
-        let dependency = &self.guard.dependency.0;
-        ticket.limit = if ticket.is_probe() {
-            dependency.probe_limit(self.now.mono)
-        } else {
-            dependency.own_limit(self.now.mono)
-        };
-        let waiter = flight.waiter();
-        let (guard, key) = (Arc::clone(self.guard), self.key.clone());
-        runtime.spawn(async move { guard.fly(key.as_ref(), ticket, flight, work).await });
-        match self.wait(waiter).await {
-            Waited::Ended(step) => self.finish(step),
-            Waited::Landed(landing) => match &*landing {
-                Landing::Value { value, began, .. } => self.live(value.clone(), *began),
-                Landing::Error { .. } | Landing::Refused(_) => {
-                    let step = self.learn(&landing);
-                    self.finish(step)
-                }
-            },
-            // The work broke: its panic ended the flight, and there is nothing to share.
-            Waited::Vanished => {
-                let step = self.call.attempted(Class::Fault, false);
-                self.finish(step)
-            }
-        }
-    }
-
-    /// Waits for a flight until this call's own deadline.
-    async fn wait(&mut self, waiter: Waiter<T, E>) -> Waited<T, E> {
-        let clock = &self.guard.dependency.0.engine.shared().clock;
-        let waited = {
-            let landing = pin!(landing(waiter));
-            let waiting = pin!(until(clock, self.call.deadline().at(), landing));
-            park(&mut self.parked, waiting).await
-        };
-        self.now = self.guard.now();
-        match waited {
-            Outcome::AtOnce(Some(landing)) | Outcome::Later(Some(landing)) => Waited::Landed(landing),
-            Outcome::AtOnce(None) | Outcome::Later(None) => Waited::Vanished,
-            Outcome::OutOfTime => Waited::Ended(self.call.attempted(Class::Outage(Outage::TimedOut), false)),
-        }
-    }
-
-    /// Reports a flight's failure as this call's own.
-    fn learn(&mut self, landing: &Landing<T, E>) -> Step {
-        match landing {
-            Landing::Refused(refusal) => {
-                self.retry_at = refusal.retry_at;
-                self.call.refused(refusal.reason)
-            }
-            Landing::Error { class, error, probe } => {
-                self.cause = error
-                    .as_ref()
-                    .zip(self.guard.copy_error)
-                    .map(|(error, copy)| copy(error));
-                self.call.attempted(
-                    if *class == Class::Answer {
-                        Class::Refusal
-                    } else {
-                        *class
-                    },
-                    *probe,
-                )
-            }
-            Landing::Value { .. } => Step::Serve(Rung::Live, Some(Duration::ZERO)),
-        }
-    }
-
-    /// Returns when later callers stop waiting for a flight that starts now.
-    fn lease_end(&self) -> Mono {
-        let own = self.guard.dependency.0.own_limit(self.now.mono);
-        own.at()
-            .or_else(|| self.call.deadline().at())
-            .unwrap_or_else(|| self.now.mono.after(flight::LEASE))
-    }
-
     /// Performs steps that need no waiting.
     fn go_on(&mut self, mut step: Step) -> Halt<T, E> {
         loop {
@@ -353,14 +172,14 @@ where
     }
 
     /// Ends a call that has nobody left to ask.
-    fn finish(mut self, step: Step) -> End<T, E> {
+    pub(super) fn finish(mut self, step: Step) -> End<T, E> {
         match self.go_on(step) {
             Halt::Ended(end) => end,
             Halt::Admit => Err(self.unanswered(Ending::Refused)),
         }
     }
 
-    fn look(&mut self) -> Option<Facts> {
+    pub(super) fn look(&mut self) -> Option<Facts> {
         let key = self.key.as_ref()?;
         let snapshot = self.guard.memory.get(key)?;
         let usable = self.may_have(&snapshot.value);
@@ -370,11 +189,11 @@ where
     }
 
     /// Tells whether this caller may be given a value that was not made for it.
-    fn may_have(&self, value: &T) -> bool {
+    pub(super) fn may_have(&self, value: &T) -> bool {
         self.usable.is_none_or(|usable| usable(value))
     }
 
-    fn live(mut self, value: T, began: Now) -> End<T, E> {
+    pub(super) fn live(mut self, value: T, began: Now) -> End<T, E> {
         self.count(Ending::Answered(Rung::Live), None);
         Ok(Answer {
             value,
@@ -431,15 +250,6 @@ where
             self.guard.counters.skipped(rung, why);
         }
     }
-}
-
-/// What waiting for a flight came to.
-enum Waited<T, E> {
-    /// This call's own time ran out first.
-    Ended(Step),
-    Landed(Arc<Landing<T, E>>),
-    /// The flight ended without a result.
-    Vanished,
 }
 
 impl<T, E> Drop for Running<'_, T, E> {

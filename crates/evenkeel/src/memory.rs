@@ -29,7 +29,8 @@ impl<T> Snapshot<T> {
         Facts {
             observed: self.observed,
             own_limit: self.own_limit,
-            forbidden: self.stale_forbidden || !usable,
+            forbidden: !usable,
+            stale_forbidden: self.stale_forbidden,
         }
     }
 

@@ -52,7 +52,7 @@ pub struct Terms {
     pub keep: Keep,
     /// A limit on its total age that came with it; the lower of this and the contract's holds.
     pub own_limit: Option<Duration>,
-    /// It forbids being served in place of a live answer.
+    /// It forbids being served stale. While it is fresh it may be served.
     pub stale_forbidden: bool,
     /// How old it was already when the attempt began, such as an `Age` header.
     pub already: Duration,

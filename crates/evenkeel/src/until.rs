@@ -1,8 +1,12 @@
 //! Decides how an attempt meets its limit: the work is polled first, and a timer is only made once it waits.
 //! It exists because work that is ready at once is the cheapest there is and should stay so.
-//! It refuses to hide when time ran out: the caller learns it, and the work is dropped then and there.
+//! It refuses to hide when time ran out: the caller learns it then and there, and drops the work.
 
-use std::{future::poll_fn, pin::pin, task::Poll};
+use std::{
+    future::poll_fn,
+    pin::{Pin, pin},
+    task::Poll,
+};
 
 use evenkeel_core::Mono;
 
@@ -15,13 +19,19 @@ pub(crate) enum Outcome<R> {
     AtOnce(R),
     /// Ready later.
     Later(R),
-    /// The limit came first; the work is dropped.
+    /// The limit came first.
     OutOfTime,
 }
 
 /// Runs `work` until it is done or the clock shows `limit`. Work that is done at the limit has won.
-pub(crate) async fn until<F: Future>(clock: &Clock, limit: Option<Mono>, work: F) -> Outcome<F::Output> {
-    let mut work = pin!(work);
+///
+/// Takes the work pinned, because what is handed on by value is stored once more at every step. When time is
+/// up the caller drops it.
+pub(crate) async fn until<F: Future>(
+    clock: &Clock,
+    limit: Option<Mono>,
+    mut work: Pin<&mut F>,
+) -> Outcome<F::Output> {
     let first = poll_fn(|context| Poll::Ready(work.as_mut().poll(context))).await;
     if let Poll::Ready(result) = first {
         return Outcome::AtOnce(result);
@@ -49,7 +59,7 @@ mod tests {
     async fn work_that_is_ready_needs_no_timer() {
         let manual = ManualClock::new();
         let clock = Clock::from(manual.clone());
-        let outcome = until(&clock, Some(Mono::ORIGIN), async { 1 }).await;
+        let outcome = until(&clock, Some(Mono::ORIGIN), pin!(async { 1 })).await;
         assert_eq!(outcome, Outcome::AtOnce(1));
         assert_eq!(manual.sleepers(), 0);
     }
@@ -68,11 +78,11 @@ mod tests {
         let flag = Flag(std::sync::Arc::clone(&dropped));
         let limit = clock.now().mono.after(Duration::from_secs(1));
         let waiting = tokio::spawn(async move {
-            until(&clock, Some(limit), async move {
+            let work = pin!(async move {
                 let _flag = flag;
                 std::future::pending::<()>().await;
-            })
-            .await
+            });
+            until(&clock, Some(limit), work).await
         });
         while manual.sleepers() == 0 {
             tokio::task::yield_now().await;

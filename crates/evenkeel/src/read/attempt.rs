@@ -2,6 +2,8 @@
 //! It exists once, for calls, for probes in the background and for flights, so that they cannot differ.
 //! It refuses to decide what the caller gets; that is the call's.
 
+use std::pin::pin;
+
 use evenkeel_core::{Class, Outage};
 
 use crate::{
@@ -30,7 +32,7 @@ impl<T: Clone, E> Inner<T, E> {
     pub(crate) async fn attempt<'d, F, Fut>(
         &self,
         key: Option<&Key>,
-        mut ticket: Ticket<'d>,
+        ticket: &mut Ticket<'d>,
         work: F,
     ) -> Attempted<T, E>
     where
@@ -40,7 +42,10 @@ impl<T: Clone, E> Inner<T, E> {
         let (began, limit, probe) = (ticket.began, ticket.limit, ticket.is_probe());
         let (call, permit) = ticket.parts();
         let clock = &self.dependency.0.engine.shared().clock;
-        let outcome = until(clock, limit.at(), work(call, permit)).await;
+        let outcome = {
+            let work = pin!(work(call, permit));
+            until(clock, limit.at(), work).await
+        };
         let at_once = matches!(outcome, Outcome::AtOnce(_));
         match outcome {
             Outcome::AtOnce(Ok(value)) | Outcome::Later(Ok(value)) => {

@@ -26,7 +26,7 @@ where
     E: Send + Sync + 'static,
 {
     /// Drives the call with work that may outlive it.
-    pub(crate) async fn owned<F, Fut>(mut self, work: F) -> End<T, E>
+    pub(crate) async fn owned<F, Fut>(&mut self, work: F) -> End<T, E>
     where
         F: FnOnce(Call<'static>, Option<Permit<'static>>) -> Fut + Send + 'static,
         Fut: Future<Output = Result<T, E>> + Send + 'static,
@@ -36,11 +36,9 @@ where
         }
         let guard = self.guard;
         // Joining: at most twice, for a flight that vanishes is replaced once.
-        if let (Some(flights), Some(key), Ok(runtime)) =
-            (&guard.flights, self.key.clone(), Handle::try_current())
-        {
+        if let (Some(flights), Some(key), Ok(runtime)) = (&guard.flights, self.key, Handle::try_current()) {
             for _ in 0..2 {
-                match flights.part(&key, self.now.mono, self.lease_end()) {
+                match flights.part(key, self.now.mono, self.lease_end()) {
                     Part::Alone => break,
                     Part::Lead(flight) => return self.lead(&runtime, flight, work).await,
                     Part::Join(waiter) => {
@@ -73,8 +71,8 @@ where
                         retry_at: None,
                     })
                 }
-                Err(ticket) => {
-                    let attempted = guard.attempt(self.key.as_ref(), ticket, work).await;
+                Err(mut ticket) => {
+                    let attempted = guard.attempt(self.key, &mut ticket, work).await;
                     self.attempted(attempted)
                 }
             },
@@ -100,14 +98,14 @@ where
     {
         // The probe is the dependency's, not this caller's: it has the dependency's own limit.
         ticket.limit = self.guard.dependency.0.own_limit(self.now.mono);
-        let (guard, key) = (Arc::clone(self.guard), self.key.clone());
+        let (guard, key) = (Arc::clone(self.guard), self.key.cloned());
         runtime.spawn(async move {
-            drop(guard.attempt(key.as_ref(), ticket, work).await);
+            drop(guard.attempt(key.as_ref(), &mut ticket, work).await);
         });
     }
 
     /// Starts a flight, which belongs to nobody who waits for it, and waits for it too.
-    async fn lead<F, Fut>(mut self, runtime: &Handle, flight: Flight<T, E>, work: F) -> End<T, E>
+    async fn lead<F, Fut>(&mut self, runtime: &Handle, flight: Flight<T, E>, work: F) -> End<T, E>
     where
         F: FnOnce(Call<'static>, Option<Permit<'static>>) -> Fut + Send + 'static,
         Fut: Future<Output = Result<T, E>> + Send + 'static,
@@ -135,7 +133,7 @@ where
         }
         ticket.limit = self.guard.dependency.0.own_limit(self.now.mono);
         let waiter = flight.waiter();
-        let (guard, key) = (Arc::clone(self.guard), self.key.clone());
+        let (guard, key) = (Arc::clone(self.guard), self.key.cloned());
         runtime.spawn(async move { guard.fly(key.as_ref(), ticket, flight, work).await });
         match self.wait(waiter).await {
             Waited::Ended(step) => self.finish(step),
@@ -157,7 +155,7 @@ where
     /// Waits for a flight until this call's own deadline.
     async fn wait(&mut self, waiter: Waiter<T, E>) -> Waited<T, E> {
         let clock = &self.guard.dependency.0.engine.shared().clock;
-        let waited = until(clock, self.call.deadline().at(), landing(waiter)).await;
+        let waited = until(clock, self.call.deadline().at(), pin!(landing(waiter))).await;
         self.now = self.guard.now();
         match waited {
             Outcome::AtOnce(Some(landing)) | Outcome::Later(Some(landing)) => Waited::Landed(landing),
@@ -211,13 +209,13 @@ enum Waited<T, E> {
 
 impl<T: Clone, E> Inner<T, E> {
     /// Makes the attempt of a flight and lands it, unless everybody leaves first.
-    async fn fly<F, Fut>(&self, key: Option<&Key>, ticket: Ticket<'static>, flight: Flight<T, E>, work: F)
+    async fn fly<F, Fut>(&self, key: Option<&Key>, mut ticket: Ticket<'static>, flight: Flight<T, E>, work: F)
     where
         F: FnOnce(Call<'static>, Option<Permit<'static>>) -> Fut,
         Fut: Future<Output = Result<T, E>>,
     {
         let attempted = {
-            let mut attempt = pin!(self.attempt(key, ticket, work));
+            let mut attempt = pin!(self.attempt(key, &mut ticket, work));
             let mut abandoned = pin!(flight.abandoned());
             poll_fn(|context| match attempt.as_mut().poll(context) {
                 Poll::Ready(attempted) => Poll::Ready(Some(attempted)),

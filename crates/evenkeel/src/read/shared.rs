@@ -13,7 +13,7 @@ use crate::{
     event::EventKind,
     flight::Flights,
     hold::{HoldSlot, Look},
-    key::{EmptyScopePart, Key},
+    key::{self, EmptyScopePart, Key, Scope},
     memory::{Entry, Memory, Put},
     read::builder::Terms,
 };
@@ -65,6 +65,13 @@ impl<T, E> Inner<T, E> {
                 None
             }
         }
+    }
+
+    /// Writes the key of a call. Only calls that look something up, keep something or join somebody need one.
+    pub(crate) fn key_of<S: Scope>(&self, scope: &S, key: &[u8]) -> Result<Option<Key>, EmptyScopePart> {
+        (self.contract.keeps_snapshots() || self.contract.coalesce())
+            .then(|| key::write(&self.key, scope, key))
+            .transpose()
     }
 
     /// Ends a call whose scope says nothing about whose data is meant.

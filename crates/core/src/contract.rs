@@ -57,7 +57,7 @@ impl DependencyDraft {
     /// Every problem found.
     pub fn check(self) -> Result<DependencyContract, Problems> {
         let mut problems = Problems::default();
-        check_name("dependency name", &self.name, &mut problems);
+        check_name("name", &self.name, &mut problems);
         if let Some(timeout) = self.timeout {
             problems.span(&["timeout"], timeout, SHORTEST, LONGEST);
         }

@@ -212,6 +212,12 @@ impl<L> Dependency<L> {
         self.breaker.as_ref().and_then(|(gate, _)| gate.next_probe())
     }
 
+    /// Tells whether attempts can be refused for want of a permit: its own, or a resource's.
+    #[must_use]
+    pub fn is_limited(&self) -> bool {
+        self.bulkheads().next().is_some()
+    }
+
     /// Returns the dependency's own bulkhead; `None` where no limit is declared.
     #[must_use]
     pub const fn bulkhead(&self) -> Option<&Bulkhead> {

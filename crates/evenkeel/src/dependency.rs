@@ -171,7 +171,22 @@ impl DependencyBuilder {
     /// # Errors
     /// Every problem found.
     pub fn build(self) -> Result<Dependency, Problems> {
-        let contract = self.draft.check()?;
+        let checked = self.draft.check();
+        let mut problems = checked.as_ref().err().cloned().unwrap_or_default();
+        for (index, resource) in self.uses.iter().enumerate() {
+            if self.uses.iter().take(index).any(|earlier| earlier.is(resource)) {
+                problems.add(
+                    &format!("uses[{index}]"),
+                    &format!("`{}` once more", resource.name()),
+                    "each resource once: an attempt takes one permit of each",
+                    "remove one",
+                );
+            }
+        }
+        let contract = match checked {
+            Ok(contract) => problems.or(contract)?,
+            Err(_) => return Err(problems),
+        };
         let resources = self.uses.into_iter().map(|resource| resource.bulkhead).collect();
         Ok(Dependency(Arc::new(Inner {
             name: contract.name().into(),
@@ -243,6 +258,17 @@ impl Inner {
             .timeout()
             .map_or(Limit::None, |timeout| Limit::Timeout(now.after(timeout)))
     }
+
+    /// Returns when a probe that starts at `now` and has no caller ends: by the timeout, or where there is none
+    /// with its lease, so that probes of a dependency that hangs do not pile up.
+    pub(crate) fn probe_limit(&self, now: Mono) -> Limit {
+        match (self.own_limit(now), self.seat.contract().breaker()) {
+            (Limit::None, Some(rules)) => {
+                Limit::Timeout(now.after(rules.lease.unwrap_or(BreakerRules::LEASE)))
+            }
+            (limit, _) => limit,
+        }
+    }
 }
 
 /// What a dependency looks like at one moment.
@@ -269,6 +295,12 @@ impl Dependency {
     #[must_use]
     pub fn contract(&self) -> &DependencyContract {
         self.0.seat.contract()
+    }
+
+    /// Tells whether attempts can be refused for want of a permit: its own, or a resource's.
+    #[must_use]
+    pub fn is_limited(&self) -> bool {
+        self.0.seat.is_limited()
     }
 
     /// Looks at the breaker and the permits.

@@ -11,6 +11,7 @@ mod hold;
 mod key;
 mod lent;
 mod memory;
+mod parked;
 mod read;
 mod retired;
 mod ticket;

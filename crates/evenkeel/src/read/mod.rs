@@ -2,15 +2,16 @@
 //! It exists as the face of the library: data that may be reduced, by a contract, with every answer labelled.
 //! It refuses to serve anything that the contract does not list.
 
+mod apart;
 mod attempt;
 mod builder;
 mod owned;
 mod running;
 mod shared;
 
-use std::{fmt, marker::PhantomData, sync::Arc, time::SystemTime};
+use std::{fmt, marker::PhantomData, pin::pin, sync::Arc, time::SystemTime};
 
-use evenkeel_core::{Asker, HoldMode, Problems, ReadContract};
+use evenkeel_core::{Asker, HoldMode, Mono, Problems, ReadContract};
 
 pub use builder::{Classifier, LadderRung, ReadBuilder, Terms, Unclassified, default, stale};
 
@@ -23,7 +24,8 @@ use crate::{
     hold::Hold,
     key::{self, EmptyScopePart, Scope},
     lent::Lent,
-    memory::{Entry, Memory, Put},
+    memory::{Entry, FUTURE, Memory, Put},
+    parked::park,
     ticket::{Call, Permit},
 };
 use running::{Halt, Running};
@@ -136,14 +138,15 @@ where
             Halt::Admit => match running.admit(Lent::Borrowed(&self.inner.dependency.0)) {
                 Err(refusal) => running.refused(refusal),
                 Ok(mut ticket) => {
-                    let attempted = self
-                        .inner
-                        .attempt(key.as_ref(), &mut ticket, |call, permit| async move {
+                    let attempted = {
+                        let (key, parked) = running.parts();
+                        let work = |call, permit| async move {
                             let result = work(call).await;
                             drop(permit);
                             result
-                        })
-                        .await;
+                        };
+                        park(parked, pin!(self.inner.attempt(key, &mut ticket, work))).await
+                    };
                     running.attempted(attempted)
                 }
             },
@@ -219,8 +222,9 @@ where
         let key = key::write(&self.inner.key, &scope, key.as_ref())?;
         let observed_wall = observed.map(|time| evenkeel_core::Wall::from_nanos(wall_nanos(time)));
         let now = self.inner.dependency.0.engine.now();
+        let ahead = |at: Mono| if at > now.mono { FUTURE } else { at };
         let entry = Entry {
-            observed: observed_wall.map(|wall| now.mono_of(wall)),
+            observed: observed_wall.map(|wall| ahead(now.mono_of(wall))),
             observed_wall,
             own_limit: None,
             stale_forbidden: false,
@@ -233,14 +237,19 @@ where
         })
     }
 
-    /// Takes the snapshot for this key away, and with it whatever an attempt that is under way will bring.
+    /// Takes the snapshot for this key away, for good: a call that began earlier does not bring it back, and
+    /// later calls do not join one that is under way. Those who wait for it still get its answer.
     ///
     /// # Errors
     /// When a part of the scope is empty.
     #[expect(clippy::needless_pass_by_value, reason = "scopes are given as in a call")]
     pub fn forget(&self, scope: S, key: impl AsRef<[u8]>) -> Result<(), EmptyScopePart> {
         let key = key::write(&self.inner.key, &scope, key.as_ref())?;
-        self.inner.memory.remove(&key, self.inner.now().mono);
+        let now = self.inner.dependency.0.engine.now().mono;
+        self.inner.memory.retire(&key, now);
+        if let Some(flights) = &self.inner.flights {
+            flights.detach(&key);
+        }
         Ok(())
     }
 

@@ -2,25 +2,21 @@
 //! It exists because such work belongs to the guard, not to the caller who happened to bring it.
 //! It refuses to let anyone wait past their own deadline, or for a probe when a rung could answer.
 
-use std::{future::poll_fn, pin::pin, sync::Arc, task::Poll, time::Duration};
+use std::{pin::pin, sync::Arc, time::Duration};
 
 use evenkeel_core::{Class, Mono, Outage, Reason, Refusal, Rung, Step};
 use tokio::runtime::Handle;
 
 use crate::{
     flight::{self, Flight, Landing, Part, Waiter, landing},
-    key::Key,
     lent::Lent,
-    read::{
-        attempt::Attempted,
-        running::{End, Halt, Running},
-        shared::Inner,
-    },
+    parked::park,
+    read::running::{End, Halt, Running},
     ticket::{Call, Permit, Ticket},
     until::{Outcome, until},
 };
 
-impl<'c, T, E> Running<'c, T, E>
+impl<T, E> Running<'_, T, E>
 where
     T: Clone + Send + Sync + 'static,
     E: Send + Sync + 'static,
@@ -46,7 +42,11 @@ where
                         match self.wait(waiter).await {
                             Waited::Ended(step) => return self.finish(step),
                             Waited::Landed(landing) => match &*landing {
-                                Landing::Value { shareable: false, .. } => break,
+                                Landing::Value { value, shareable, .. }
+                                    if !shareable || !self.may_have(value) =>
+                                {
+                                    break;
+                                }
                                 Landing::Value { value, began, .. } => {
                                     return self.live(value.clone(), *began);
                                 }
@@ -65,14 +65,17 @@ where
             Err(refusal) => self.refused(refusal),
             Ok(ticket) => match self.in_background(ticket) {
                 Ok((runtime, ticket)) => {
-                    self.probe_apart(&runtime, ticket, work);
+                    guard.probe_apart(&runtime, self.key.cloned(), ticket, work);
                     self.refused(Refusal {
                         reason: Reason::BreakerOpen,
                         retry_at: None,
                     })
                 }
                 Err(mut ticket) => {
-                    let attempted = guard.attempt(self.key, &mut ticket, work).await;
+                    let attempted = {
+                        let (key, parked) = self.parts();
+                        park(parked, pin!(guard.attempt(key, &mut ticket, work))).await
+                    };
                     self.attempted(attempted)
                 }
             },
@@ -89,19 +92,6 @@ where
             Ok(runtime) if self.call.has_servable_rung(facts, self.now.mono) => Ok((runtime, ticket)),
             Ok(_) | Err(_) => Err(ticket),
         }
-    }
-
-    fn probe_apart<F, Fut>(&self, runtime: &Handle, mut ticket: Ticket<'static>, work: F)
-    where
-        F: FnOnce(Call<'static>, Option<Permit<'static>>) -> Fut + Send + 'static,
-        Fut: Future<Output = Result<T, E>> + Send + 'static,
-    {
-        // The probe is the dependency's, not this caller's: it has the dependency's own limit.
-        ticket.limit = self.guard.dependency.0.own_limit(self.now.mono);
-        let (guard, key) = (Arc::clone(self.guard), self.key.cloned());
-        runtime.spawn(async move {
-            drop(guard.attempt(key.as_ref(), &mut ticket, work).await);
-        });
     }
 
     /// Starts a flight, which belongs to nobody who waits for it, and waits for it too.
@@ -126,12 +116,17 @@ where
                         retry_at: None,
                     };
                     flight.land(Landing::Refused(refusal), self.now.mono);
-                    self.probe_apart(&runtime, ticket, work);
+                    self.guard.probe_apart(&runtime, self.key.cloned(), ticket, work);
                     return self.refused(refusal);
                 }
             };
         }
-        ticket.limit = self.guard.dependency.0.own_limit(self.now.mono);
+        let dependency = &self.guard.dependency.0;
+        ticket.limit = if ticket.is_probe() {
+            dependency.probe_limit(self.now.mono)
+        } else {
+            dependency.own_limit(self.now.mono)
+        };
         let waiter = flight.waiter();
         let (guard, key) = (Arc::clone(self.guard), self.key.cloned());
         runtime.spawn(async move { guard.fly(key.as_ref(), ticket, flight, work).await });
@@ -155,7 +150,11 @@ where
     /// Waits for a flight until this call's own deadline.
     async fn wait(&mut self, waiter: Waiter<T, E>) -> Waited<T, E> {
         let clock = &self.guard.dependency.0.engine.shared().clock;
-        let waited = until(clock, self.call.deadline().at(), pin!(landing(waiter))).await;
+        let waited = {
+            let landing = pin!(landing(waiter));
+            let waiting = pin!(until(clock, self.call.deadline().at(), landing));
+            park(&mut self.parked, waiting).await
+        };
         self.now = self.guard.now();
         match waited {
             Outcome::AtOnce(Some(landing)) | Outcome::Later(Some(landing)) => Waited::Landed(landing),
@@ -205,37 +204,4 @@ enum Waited<T, E> {
     Landed(Arc<Landing<T, E>>),
     /// The flight ended without a result.
     Vanished,
-}
-
-impl<T: Clone, E> Inner<T, E> {
-    /// Makes the attempt of a flight and lands it, unless everybody leaves first.
-    async fn fly<F, Fut>(&self, key: Option<&Key>, mut ticket: Ticket<'static>, flight: Flight<T, E>, work: F)
-    where
-        F: FnOnce(Call<'static>, Option<Permit<'static>>) -> Fut,
-        Fut: Future<Output = Result<T, E>>,
-    {
-        let attempted = {
-            let mut attempt = pin!(self.attempt(key, &mut ticket, work));
-            let mut abandoned = pin!(flight.abandoned());
-            poll_fn(|context| match attempt.as_mut().poll(context) {
-                Poll::Ready(attempted) => Poll::Ready(Some(attempted)),
-                Poll::Pending => abandoned.as_mut().poll(context).map(|()| None),
-            })
-            .await
-        };
-        let landing = match attempted {
-            None => return,
-            Some(Attempted::Value { value, began }) => {
-                let shareable = self.class_of(&value) == Class::Answer
-                    && self.share_if.as_ref().is_none_or(|share_if| share_if(&value));
-                Landing::Value {
-                    value,
-                    began,
-                    shareable,
-                }
-            }
-            Some(Attempted::Error { class, error, probe }) => Landing::Error { class, error, probe },
-        };
-        flight.land(landing, self.now().mono);
-    }
 }

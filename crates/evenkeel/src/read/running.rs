@@ -33,7 +33,7 @@ pub(crate) struct Running<'c, T, E> {
     first: Step,
     /// Only calls that look something up, keep something or join somebody have a key.
     pub(super) key: Option<&'c Key>,
-    usable: Usable<'c, T>,
+    pub(super) usable: Usable<'c, T>,
     asker: Asker,
     /// The time of the latest decision.
     pub(super) now: Now,
@@ -41,6 +41,8 @@ pub(crate) struct Running<'c, T, E> {
     snapshot: Option<Arc<Snapshot<T>>>,
     pub(super) retry_at: Option<Mono>,
     pub(super) cause: Option<E>,
+    /// Whether the call waits; see [`crate::parked`].
+    pub(super) parked: bool,
     counted: bool,
 }
 
@@ -59,19 +61,24 @@ where
         let now = guard.now();
         let (hold, retry_at) = match guard.look(now.mono) {
             None => (None, None),
+            // Only a hold that keeps calls away is a reason to come back when it ends.
             Some((mode, until)) => (
                 Some(mode),
-                (!observes(Some(mode)) && until < Mono::END).then_some(until),
+                (until < Mono::END && !observes(Some(mode))).then_some(until),
             ),
         };
         let contract = guard.dependency.0.seat.contract();
-        let (call, first) = ReadCall::begin(
+        let (mut call, mut first) = ReadCall::begin(
             &guard.contract,
             contract.table(),
             contract.timeout(),
             hold,
             now.mono,
         );
+        if asker == Asker::Person && first == Step::Look {
+            // A person who probes wants the dependency asked, whatever is kept.
+            first = call.found(None, now.mono);
+        }
         Self {
             guard,
             call,
@@ -84,8 +91,14 @@ where
             snapshot: None,
             retry_at,
             cause: None,
+            parked: false,
             counted: false,
         }
+    }
+
+    /// Returns what an attempt needs of the call, and the mark to be kept while the call waits for it.
+    pub(crate) const fn parts(&mut self) -> (Option<&'c Key>, &mut bool) {
+        (self.key, &mut self.parked)
     }
 
     pub(crate) fn start(&mut self) -> Halt<T, E> {
@@ -160,10 +173,15 @@ where
 
     pub(super) fn look(&mut self) -> Option<Facts> {
         let snapshot = self.guard.memory.get(self.key?)?;
-        let usable = self.usable.is_none_or(|usable| usable(&snapshot.value));
+        let usable = self.may_have(&snapshot.value);
         let facts = snapshot.facts(usable);
         self.snapshot = Some(snapshot);
         Some(facts)
+    }
+
+    /// Tells whether this caller may be given a value that was not made for it.
+    pub(super) fn may_have(&self, value: &T) -> bool {
+        self.usable.is_none_or(|usable| usable(value))
     }
 
     pub(super) fn live(&mut self, value: T, began: Now) -> End<T, E> {
@@ -231,10 +249,10 @@ impl<T, E> Drop for Running<'_, T, E> {
         if self.counted {
             return;
         }
-        if std::thread::panicking() {
-            self.guard.counters.ended(Ending::Failed, Some(Reason::Fault));
-        } else {
+        if self.parked {
             self.guard.counters.ended(Ending::Abandoned, None);
+        } else {
+            self.guard.counters.ended(Ending::Failed, Some(Reason::Fault));
         }
     }
 }

@@ -69,9 +69,11 @@ impl<T, E> Inner<T, E> {
 
     /// Writes the key of a call. Only calls that look something up, keep something or join somebody need one.
     pub(crate) fn key_of<S: Scope>(&self, scope: &S, key: &[u8]) -> Result<Option<Key>, EmptyScopePart> {
-        (self.contract.keeps_snapshots() || self.contract.coalesce())
-            .then(|| key::write(&self.key, scope, key))
-            .transpose()
+        if self.contract.keeps_snapshots() || self.contract.coalesce() {
+            key::write(&self.key, scope, key).map(Some)
+        } else {
+            key::check(scope).map(|()| None)
+        }
     }
 
     /// Ends a call whose scope says nothing about whose data is meant.
@@ -97,10 +99,12 @@ impl<T: Clone, E> Inner<T, E> {
 
     /// Does with a success what contract and data say: keeps it, leaves the old snapshot, or retires it.
     pub(crate) fn keep(&self, key: Option<&Key>, value: &T, class: Class, began: Now) {
-        let Some(key) = key else { return };
+        let Some(key) = key.filter(|_| self.contract.keeps_snapshots()) else {
+            return;
+        };
         if class != Class::Answer {
             if class == Class::Gone {
-                self.memory.remove(key, began.mono);
+                self.memory.retire(key, began.mono);
             }
             self.counters.not_kept(NotKept::NotAnAnswer);
             return;
@@ -110,22 +114,22 @@ impl<T: Clone, E> Inner<T, E> {
             .as_ref()
             .map_or_else(Terms::default, |terms| terms(value));
         let worth_keeping = self.keep_if.as_ref().is_none_or(|keep_if| keep_if(value));
+        let observed = began.mono.before(terms.already);
         match terms.keep {
             Keep::Remove => {
-                self.memory.remove(key, began.mono);
+                self.memory.retire(key, observed);
                 self.counters.not_kept(NotKept::MustNotBeKept);
             }
             Keep::Leave => self.counters.not_kept(NotKept::NotWorthKeeping),
             Keep::Yes if !worth_keeping => self.counters.not_kept(NotKept::NotWorthKeeping),
             Keep::Yes => {
-                let observed = began.mono.before(terms.already);
                 let entry = Entry {
                     observed: Some(observed),
                     observed_wall: Some(began.wall_of(observed)),
                     own_limit: terms.own_limit,
                     stale_forbidden: terms.stale_forbidden,
                 };
-                match self.memory.put(key, value.clone(), (self.weigh)(value), entry) {
+                match self.memory.keep(key, value.clone(), (self.weigh)(value), entry) {
                     Put::Kept => {}
                     Put::Superseded => self.counters.not_kept(NotKept::Superseded),
                     Put::TooBig => self.counters.not_kept(NotKept::TooBig),

@@ -107,7 +107,7 @@ impl<'a> Ticket<'a> {
     }
 
     /// Gives the verdict. `blame` is false where a failure is not the dependency's doing.
-    pub(crate) fn settle(mut self, class: Class, blame: bool, now: Mono) {
+    pub(crate) fn settle(&mut self, class: Class, blame: bool, now: Mono) {
         if let Some(pass) = self.pass.take() {
             self.dependency.attempted(class);
             self.dependency

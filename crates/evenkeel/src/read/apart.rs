@@ -19,7 +19,7 @@ impl<T: Clone, E> Inner<T, E> {
     pub(super) async fn fly<F, Fut>(
         &self,
         key: Option<&Key>,
-        ticket: Ticket<'static>,
+        mut ticket: Ticket<'static>,
         flight: Flight<T, E>,
         work: F,
     ) where
@@ -27,7 +27,7 @@ impl<T: Clone, E> Inner<T, E> {
         Fut: Future<Output = Result<T, E>>,
     {
         let attempted = {
-            let mut attempt = pin!(self.attempt(key, ticket, work));
+            let mut attempt = pin!(self.attempt(key, &mut ticket, work));
             let mut abandoned = pin!(flight.abandoned());
             poll_fn(|context| match attempt.as_mut().poll(context) {
                 Poll::Ready(attempted) => Poll::Ready(Some(attempted)),
@@ -72,7 +72,7 @@ where
         ticket.limit = self.dependency.0.probe_limit(ticket.began.mono);
         let guard = Arc::clone(self);
         runtime.spawn(async move {
-            drop(guard.attempt(key.as_ref(), ticket, work).await);
+            drop(guard.attempt(key.as_ref(), &mut ticket, work).await);
         });
     }
 }

@@ -32,7 +32,7 @@ impl<T: Clone, E> Inner<T, E> {
     pub(crate) async fn attempt<'d, F, Fut>(
         &self,
         key: Option<&Key>,
-        mut ticket: Ticket<'d>,
+        ticket: &mut Ticket<'d>,
         work: F,
     ) -> Attempted<T, E>
     where

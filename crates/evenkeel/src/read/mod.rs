@@ -128,15 +128,16 @@ where
         F: FnOnce(Call<'a>) -> Fut,
         Fut: Future<Output = Result<T, E>>,
     {
-        let mut running = match Running::begin(&self.inner, scope, key, None, asker) {
-            Ok(running) => running,
+        let key = match self.inner.key_of(scope, key) {
+            Ok(key) => key,
             Err(misuse) => return Err(self.inner.misused(misuse)),
         };
+        let mut running = Running::begin(&self.inner, key.as_ref(), None, asker);
         match running.start() {
             Halt::Ended(end) => end,
             Halt::Admit => match running.admit(Lent::Borrowed(&self.inner.dependency.0)) {
                 Err(refusal) => running.refused(refusal),
-                Ok(ticket) => {
+                Ok(mut ticket) => {
                     let attempted = {
                         let (key, parked) = running.parts();
                         let work = |call, permit| async move {
@@ -144,7 +145,7 @@ where
                             drop(permit);
                             result
                         };
-                        park(parked, pin!(self.inner.attempt(key, ticket, work))).await
+                        park(parked, pin!(self.inner.attempt(key, &mut ticket, work))).await
                     };
                     running.attempted(attempted)
                 }
@@ -196,11 +197,13 @@ where
         F: FnOnce(Call<'static>, Option<Permit<'static>>) -> Fut + Send + 'static,
         Fut: Future<Output = Result<T, E>> + Send + 'static,
     {
-        let running = match Running::begin(&self.inner, &scope, key.as_ref(), usable, Asker::Traffic) {
-            Ok(running) => running,
+        let key = match self.inner.key_of(&scope, key.as_ref()) {
+            Ok(key) => key,
             Err(misuse) => return Err(self.inner.misused(misuse)),
         };
-        running.owned(work).await
+        Running::begin(&self.inner, key.as_ref(), usable, Asker::Traffic)
+            .owned(work)
+            .await
     }
 
     /// Puts a snapshot in by hand, with the time at which it was observed. Without a time it is held but never

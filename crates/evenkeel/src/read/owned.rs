@@ -22,7 +22,7 @@ where
     E: Send + Sync + 'static,
 {
     /// Drives the call with work that may outlive it.
-    pub(crate) async fn owned<F, Fut>(mut self, work: F) -> End<T, E>
+    pub(crate) async fn owned<F, Fut>(&mut self, work: F) -> End<T, E>
     where
         F: FnOnce(Call<'static>, Option<Permit<'static>>) -> Fut + Send + 'static,
         Fut: Future<Output = Result<T, E>> + Send + 'static,
@@ -32,11 +32,9 @@ where
         }
         let guard = self.guard;
         // Joining: at most twice, for a flight that vanishes is replaced once.
-        if let (Some(flights), Some(key), Ok(runtime)) =
-            (&guard.flights, self.key.clone(), Handle::try_current())
-        {
+        if let (Some(flights), Some(key), Ok(runtime)) = (&guard.flights, self.key, Handle::try_current()) {
             for _ in 0..2 {
-                match flights.part(&key, self.now.mono, self.lease_end()) {
+                match flights.part(key, self.now.mono, self.lease_end()) {
                     Part::Alone => break,
                     Part::Lead(flight) => return self.lead(&runtime, flight, work).await,
                     Part::Join(waiter) => {
@@ -67,16 +65,16 @@ where
             Err(refusal) => self.refused(refusal),
             Ok(ticket) => match self.in_background(ticket) {
                 Ok((runtime, ticket)) => {
-                    guard.probe_apart(&runtime, self.key.clone(), ticket, work);
+                    guard.probe_apart(&runtime, self.key.cloned(), ticket, work);
                     self.refused(Refusal {
                         reason: Reason::BreakerOpen,
                         retry_at: None,
                     })
                 }
-                Err(ticket) => {
+                Err(mut ticket) => {
                     let attempted = {
                         let (key, parked) = self.parts();
-                        park(parked, pin!(guard.attempt(key, ticket, work))).await
+                        park(parked, pin!(guard.attempt(key, &mut ticket, work))).await
                     };
                     self.attempted(attempted)
                 }
@@ -97,7 +95,7 @@ where
     }
 
     /// Starts a flight, which belongs to nobody who waits for it, and waits for it too.
-    async fn lead<F, Fut>(mut self, runtime: &Handle, flight: Flight<T, E>, work: F) -> End<T, E>
+    async fn lead<F, Fut>(&mut self, runtime: &Handle, flight: Flight<T, E>, work: F) -> End<T, E>
     where
         F: FnOnce(Call<'static>, Option<Permit<'static>>) -> Fut + Send + 'static,
         Fut: Future<Output = Result<T, E>> + Send + 'static,
@@ -118,7 +116,7 @@ where
                         retry_at: None,
                     };
                     flight.land(Landing::Refused(refusal), self.now.mono);
-                    self.guard.probe_apart(&runtime, self.key.clone(), ticket, work);
+                    self.guard.probe_apart(&runtime, self.key.cloned(), ticket, work);
                     return self.refused(refusal);
                 }
             };
@@ -130,7 +128,7 @@ where
             dependency.own_limit(self.now.mono)
         };
         let waiter = flight.waiter();
-        let (guard, key) = (Arc::clone(self.guard), self.key.clone());
+        let (guard, key) = (Arc::clone(self.guard), self.key.cloned());
         runtime.spawn(async move { guard.fly(key.as_ref(), ticket, flight, work).await });
         match self.wait(waiter).await {
             Waited::Ended(step) => self.finish(step),

@@ -9,7 +9,7 @@ use evenkeel_core::{Asker, Class, Ending, Facts, Mono, Now, ReadCall, Reason, Re
 use crate::{
     answer::{Answer, Unanswered},
     dependency,
-    key::{self, EmptyScopePart, Key, Scope},
+    key::Key,
     lent::Lent,
     memory::Snapshot,
     read::{Usable, attempt::Attempted, observes, shared::Inner},
@@ -32,7 +32,7 @@ pub(crate) struct Running<'c, T, E> {
     pub(super) call: ReadCall<'c>,
     first: Step,
     /// Only calls that look something up, keep something or join somebody have a key.
-    pub(super) key: Option<Key>,
+    pub(super) key: Option<&'c Key>,
     pub(super) usable: Usable<'c, T>,
     asker: Asker,
     /// The time of the latest decision.
@@ -52,20 +52,14 @@ where
     E: Send + Sync + 'static,
 {
     /// Starts the call's one clock and fixes its deadline.
-    pub(crate) fn begin<S: Scope>(
+    // Inlined, like the steps that end a call: it is then made where it stays, instead of copied there.
+    #[inline(always)]
+    pub(crate) fn begin(
         guard: &'c Arc<Inner<T, E>>,
-        scope: &S,
-        key: &[u8],
+        key: Option<&'c Key>,
         usable: Usable<'c, T>,
         asker: Asker,
-    ) -> Result<Self, EmptyScopePart> {
-        let needs_key = guard.contract.keeps_snapshots() || guard.contract.coalesce();
-        let key = if needs_key {
-            Some(key::write(&guard.key, scope, key)?)
-        } else {
-            key::check(scope)?;
-            None
-        };
+    ) -> Self {
         let now = guard.now();
         let (hold, retry_at) = match guard.look(now.mono) {
             None => (None, None),
@@ -87,7 +81,7 @@ where
             // A person who probes wants the dependency asked, whatever is kept.
             first = call.found(None, now.mono);
         }
-        Ok(Self {
+        Self {
             guard,
             call,
             first,
@@ -101,12 +95,12 @@ where
             cause: None,
             parked: false,
             counted: false,
-        })
+        }
     }
 
     /// Returns what an attempt needs of the call, and the mark to be kept while the call waits for it.
-    pub(crate) fn parts(&mut self) -> (Option<&Key>, &mut bool) {
-        (self.key.as_ref(), &mut self.parked)
+    pub(crate) const fn parts(&mut self) -> (Option<&'c Key>, &mut bool) {
+        (self.key, &mut self.parked)
     }
 
     pub(crate) fn start(&mut self) -> Halt<T, E> {
@@ -126,14 +120,15 @@ where
     }
 
     /// Ends a call that was refused admission: by the ladder, or not at all.
-    pub(crate) fn refused(mut self, refusal: Refusal) -> End<T, E> {
+    pub(crate) fn refused(&mut self, refusal: Refusal) -> End<T, E> {
         self.retry_at = refusal.retry_at;
         let step = self.call.refused(refusal.reason);
         self.finish(step)
     }
 
     /// Ends a call whose attempt has ended.
-    pub(crate) fn attempted(mut self, attempted: Attempted<T, E>) -> End<T, E> {
+    #[inline(always)]
+    pub(crate) fn attempted(&mut self, attempted: Attempted<T, E>) -> End<T, E> {
         match attempted {
             Attempted::Value { value, began } => self.live(value, began),
             Attempted::Error { class, error, probe } => {
@@ -172,7 +167,8 @@ where
     }
 
     /// Ends a call that has nobody left to ask.
-    pub(super) fn finish(mut self, step: Step) -> End<T, E> {
+    #[inline(always)]
+    pub(super) fn finish(&mut self, step: Step) -> End<T, E> {
         match self.go_on(step) {
             Halt::Ended(end) => end,
             Halt::Admit => Err(self.unanswered(Ending::Refused)),
@@ -180,8 +176,7 @@ where
     }
 
     pub(super) fn look(&mut self) -> Option<Facts> {
-        let key = self.key.as_ref()?;
-        let snapshot = self.guard.memory.get(key)?;
+        let snapshot = self.guard.memory.get(self.key?)?;
         let usable = self.may_have(&snapshot.value);
         let facts = snapshot.facts(usable);
         self.snapshot = Some(snapshot);
@@ -193,7 +188,7 @@ where
         self.usable.is_none_or(|usable| usable(value))
     }
 
-    pub(super) fn live(mut self, value: T, began: Now) -> End<T, E> {
+    pub(super) fn live(&mut self, value: T, began: Now) -> End<T, E> {
         self.count(Ending::Answered(Rung::Live), None);
         Ok(Answer {
             value,

@@ -13,7 +13,7 @@ use crate::{
     event::EventKind,
     flight::Flights,
     hold::{HoldSlot, Look},
-    key::{EmptyScopePart, Key},
+    key::{self, EmptyScopePart, Key, Scope},
     memory::{Entry, Memory, Put},
     read::builder::Terms,
 };
@@ -64,6 +64,15 @@ impl<T, E> Inner<T, E> {
                 self.tell(EventKind::Released { mode, by: None });
                 None
             }
+        }
+    }
+
+    /// Writes the key of a call. Only calls that look something up, keep something or join somebody need one.
+    pub(crate) fn key_of<S: Scope>(&self, scope: &S, key: &[u8]) -> Result<Option<Key>, EmptyScopePart> {
+        if self.contract.keeps_snapshots() || self.contract.coalesce() {
+            key::write(&self.key, scope, key).map(Some)
+        } else {
+            key::check(scope).map(|()| None)
         }
     }
 

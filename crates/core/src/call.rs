@@ -15,7 +15,7 @@ use core::time::Duration;
 
 use crate::{
     age::Facts,
-    class::{Class, Table},
+    class::{Class, Row, Table, Verdict},
     contract::{ReadContract, WhenBusy},
     deadline::{Deadline, Limit},
     ending::Rung,
@@ -124,22 +124,23 @@ impl<'c> ReadCall<'c> {
     }
 
     /// Reports the class of what [`Step::Attempt`] brought, `probe` telling whether it was made as a probe.
+    ///
+    /// [`Class::Local`] means that a guard further in refused: the call then goes on as if its own bulkhead had.
     pub fn attempted(&mut self, class: Class, probe: bool) -> Step {
         if class == Class::Answer {
             return Step::Serve(Rung::Live, Some(Duration::ZERO));
         }
-        let lower_rung = self.table.row(class).lower_rung;
+        if class == Class::Local {
+            return self.refused(Reason::AtCapacity);
+        }
+        let Row { breaker, lower_rung } = self.table.row(class);
         // An answer that a contract sends down the ladder although it is a refusal goes by the word for answers.
         let reason = class
             .reason()
             .or_else(|| lower_rung.then_some(Reason::ErrorAnswer));
         self.pass_on = matches!(reason, Some(Reason::ErrorAnswer | Reason::Busy));
-        let probe_failed = probe && matches!(class, Class::Outage(_));
-        self.reason = if probe_failed {
-            Some(Reason::ProbeFailed)
-        } else {
-            reason
-        };
+        let probe_failed = probe && breaker == Verdict::Failure;
+        self.reason = reason.map(|reason| if probe_failed { Reason::ProbeFailed } else { reason });
         if lower_rung { self.descend(0) } else { Step::Fail }
     }
 

@@ -7,7 +7,7 @@ use core::time::Duration;
 
 use crate::{
     breaker::BreakerRules,
-    class::{Class, Row, Table},
+    class::{Class, Row, Table, Verdict},
     ladder::{Ladder, RungRule},
     problem::Problems,
 };
@@ -33,7 +33,7 @@ pub struct DependencyDraft {
     pub concurrency: Option<u32>,
     /// When to stop asking.
     pub breaker: Option<BreakerRules>,
-    /// Rows of the classification table that differ from the default one.
+    /// Rows of the classification table that differ from the default one, one for each class at most.
     pub rows: Vec<(Class, Row)>,
 }
 
@@ -57,7 +57,7 @@ impl DependencyDraft {
     /// Every problem found.
     pub fn check(self) -> Result<DependencyContract, Problems> {
         let mut problems = Problems::default();
-        check_name("dependency name", &self.name, &mut problems);
+        check_name("name", &self.name, &mut problems);
         if let Some(timeout) = self.timeout {
             problems.span(&["timeout"], timeout, SHORTEST, LONGEST);
         }
@@ -66,17 +66,49 @@ impl DependencyDraft {
         }
         let breaker = self.breaker.map(|rules| {
             rules.check("breaker", &mut problems);
+            if let (Some(lease), Some(timeout)) = (rules.lease, self.timeout)
+                && lease < timeout
+            {
+                problems.add(
+                    "breaker.lease",
+                    &alloc::format!("{lease:?}, shorter than the timeout of {timeout:?}"),
+                    "`timeout` or longer",
+                    "remove it: it is the timeout then, and no answer in time comes too late to close",
+                );
+            }
             BreakerRules {
                 lease: rules.lease.or(self.timeout),
                 ..rules
             }
         });
         let mut table = Table::default();
-        for (class, row) in self.rows {
+        for (index, (class, row)) in self.rows.iter().copied().enumerate() {
+            let word = class.as_str();
+            if self
+                .rows
+                .iter()
+                .take(index)
+                .any(|(earlier, _)| earlier.as_str() == word)
+            {
+                problems.add(
+                    "classification",
+                    &alloc::format!("a second row for `{word}`"),
+                    "one row for each class; every kind of outage reads the same",
+                    "remove one",
+                );
+            }
+            if class.as_str() == Class::OUTAGE.as_str() && row.breaker == Verdict::Success {
+                problems.add(
+                    "classification",
+                    "outages that count as successes",
+                    "failure or neutral: a success closes the breaker",
+                    "make it neutral",
+                );
+            }
             if Table::is_fixed(class) {
                 problems.add(
                     "classification",
-                    &alloc::format!("a row for `{}`", class.as_str()),
+                    &alloc::format!("a row for `{word}`"),
                     "rows for outage, refusal, gone, busy",
                     "remove it: this row is the same for every dependency",
                 );
@@ -299,3 +331,6 @@ fn check_name(place: &str, name: &str, problems: &mut Problems) {
         );
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,6 +3,6 @@
 //! It refuses locks: core has none.
 
 #[cfg(not(loom))]
-pub(crate) use core::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
+pub(crate) use core::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering, fence};
 #[cfg(loom)]
-pub(crate) use loom::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
+pub(crate) use loom::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering, fence};

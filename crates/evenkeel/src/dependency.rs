@@ -1,21 +1,21 @@
-//! Decides who may ask a dependency: breaker, bulkhead and resources together, all or nothing.
+//! Decides how a dependency is declared and looked at: its contract in code, its status, its counters.
 //! It exists once per dependency, however many guards ask it, because they all wear out the same source.
-//! It refuses without asking: what is not admitted here never reaches the dependency.
+//! It refuses to admit by itself: that is the engine's, see `evenkeel_core::Dependency`.
 
 use std::{sync::Arc, time::Duration};
 
 use evenkeel_core::{
-    Admission, Asker, BreakerRules, Bulkhead, Class, DependencyContract, DependencyDraft, Gate, Limit, Mono,
-    Now, OpenFor, Problems, Ratio, Reason, Recovery, Row, State, Transition, acquire_all,
+    Asker, BreakerRules, Bulkhead, Class, DependencyContract, DependencyDraft, Exclusive, Limit, Mono, Now,
+    OpenFor, Problems, Ratio, Recovery, Refusal, Row, State, Transition,
 };
 use parking_lot::Mutex;
 
 use crate::{
-    counts::{AttemptCounters, Counters, class_index},
+    counts::{AttemptCounters, Counters},
     engine::{Engine, Resource},
     event::EventKind,
     lent::Lent,
-    ticket::{Pass, Permit, Ticket},
+    ticket::{Permit, Ticket},
 };
 
 /// The trips and periods of a circuit breaker, in the words of the contract.
@@ -171,18 +171,27 @@ impl DependencyBuilder {
     /// # Errors
     /// Every problem found.
     pub fn build(self) -> Result<Dependency, Problems> {
-        let contract = self.draft.check()?;
-        let recovery = contract
-            .breaker()
-            .map(|rules| Recovery::new(*rules, self.engine.draw_seed()));
+        let checked = self.draft.check();
+        let mut problems = checked.as_ref().err().cloned().unwrap_or_default();
+        for (index, resource) in self.uses.iter().enumerate() {
+            if self.uses.iter().take(index).any(|earlier| earlier.is(resource)) {
+                problems.add(
+                    &format!("uses[{index}]"),
+                    &format!("`{}` once more", resource.name()),
+                    "each resource once: an attempt takes one permit of each",
+                    "remove one",
+                );
+            }
+        }
+        let contract = match checked {
+            Ok(contract) => problems.or(contract)?,
+            Err(_) => return Err(problems),
+        };
+        let resources = self.uses.into_iter().map(|resource| resource.bulkhead).collect();
         Ok(Dependency(Arc::new(Inner {
             name: contract.name().into(),
-            gate: contract.breaker().map(Gate::new),
-            recovery: Mutex::new(recovery),
-            bulkhead: contract.concurrency().map(Bulkhead::new),
-            resources: self.uses,
+            seat: evenkeel_core::Dependency::new(contract, resources, self.engine.draw_seed()),
             engine: self.engine,
-            contract,
             attempts: Counters::new(),
             transitions: Counters::new(),
         })))
@@ -197,92 +206,47 @@ pub struct Dependency(pub(crate) Arc<Inner>);
 pub(crate) struct Inner {
     pub(crate) name: Arc<str>,
     pub(crate) engine: Engine,
-    pub(crate) contract: DependencyContract,
-    pub(crate) gate: Option<Gate>,
-    recovery: Mutex<Option<Recovery>>,
-    bulkhead: Option<Bulkhead>,
-    resources: Vec<Resource>,
+    /// Who is admitted.
+    pub(crate) seat: evenkeel_core::Dependency<Locked<Recovery>>,
     attempts: AttemptCounters,
     transitions: Counters<3>,
 }
 
-/// A refusal by evenkeel itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Refusal {
-    pub(crate) reason: Reason,
-    /// When asking again may help.
-    pub(crate) retry_at: Option<Mono>,
+/// The engine's exclusive access, by a lock. Only a breaker that is not closed ever takes it.
+#[derive(Debug)]
+pub(crate) struct Locked<T>(Mutex<T>);
+
+impl<T> Exclusive<T> for Locked<T> {
+    fn guard(value: T) -> Self {
+        Self(Mutex::new(value))
+    }
+
+    fn with<R>(&self, change: impl FnOnce(&mut T) -> R) -> R {
+        change(&mut self.0.lock())
+    }
 }
 
 impl Inner {
     /// Admits one attempt, or refuses it and leaves nothing taken.
+    // Inlined: the ticket is then made where it stays.
+    #[inline(always)]
     pub(crate) fn admit(
         this: Lent<'_, Self>,
         now: Now,
         asker: Asker,
         observe: bool,
     ) -> Result<Ticket<'_>, Refusal> {
-        let pass = match &this.gate {
-            None => Pass::Free,
-            Some(gate) if observe => gate.observe().map_or(Pass::Free, Pass::Counted),
-            Some(gate) => match (gate.admit(now.mono), asker) {
-                (Admission::Admitted(generation), _) => Pass::Counted(generation),
-                (Admission::Refused { next_probe }, Asker::Traffic) => return Err(open(next_probe)),
-                (Admission::Refused { .. } | Admission::MayProbe, _) => {
-                    // The permit comes first: a probe that could not start would hold up the recovery.
-                    let permit = Self::reserve(this.again())?;
-                    return this
-                        .probe(gate, now.mono, asker)
-                        .map(|pass| Ticket::new(permit, pass, now));
-                }
-            },
-        };
-        Self::reserve(this).map(|permit| Ticket::new(permit, pass, now))
-    }
-
-    fn probe(&self, gate: &Gate, now: Mono, asker: Asker) -> Result<Pass, Refusal> {
-        let (granted, transition) = match self.recovery.lock().as_mut() {
-            Some(recovery) => recovery.probe(gate, now, asker),
-            None => return Ok(Pass::Free),
-        };
-        self.changed(transition);
-        match granted {
-            Ok(probe) => Ok(Pass::Probe(Some(probe))),
-            // Somebody else's probe has closed the breaker since we looked.
-            Err(next_probe) => gate.observe().map(Pass::Counted).ok_or_else(|| open(next_probe)),
-        }
-    }
-
-    fn reserve(this: Lent<'_, Self>) -> Result<Permit<'_>, Refusal> {
-        match acquire_all(this.bulkheads()) {
-            Ok(()) => Ok(Permit::new(this)),
-            Err(_) => Err(Refusal {
-                reason: Reason::AtCapacity,
-                retry_at: None,
-            }),
-        }
-    }
-
-    pub(crate) fn bulkheads(&self) -> impl Iterator<Item = &Bulkhead> + Clone {
-        self.bulkhead
-            .iter()
-            .chain(self.resources.iter().map(|resource| &*resource.bulkhead))
-    }
-
-    /// Changes the breaker under its lock, then tells.
-    pub(crate) fn recover(&self, change: impl FnOnce(&Gate, &mut Recovery) -> Option<Transition>) {
-        let transition = match (&self.gate, self.recovery.lock().as_mut()) {
-            (Some(gate), Some(recovery)) => change(gate, recovery),
-            (None, _) | (_, None) => None,
-        };
-        self.changed(transition);
+        let (pass, transition) = this.seat.admit(now.mono, asker, observe);
+        this.changed(transition);
+        pass.map(|pass| Ticket::new(Permit::new(this), pass, now))
     }
 
     pub(crate) fn attempted(&self, class: Class) {
-        self.attempts.add(class_index(class));
+        self.attempts.add(class.index());
     }
 
-    fn changed(&self, transition: Option<Transition>) {
+    /// Counts and tells a change of the breaker's state.
+    pub(crate) fn changed(&self, transition: Option<Transition>) {
         if let Some(transition) = transition {
             self.transitions.add(transition.to as usize);
             self.engine.tell(&self.name, EventKind::Breaker(transition));
@@ -291,16 +255,21 @@ impl Inner {
 
     /// Returns when an attempt that starts at `now` ends by the dependency's own timeout.
     pub(crate) fn own_limit(&self, now: Mono) -> Limit {
-        self.contract
+        self.seat
+            .contract()
             .timeout()
             .map_or(Limit::None, |timeout| Limit::Timeout(now.after(timeout)))
     }
-}
 
-const fn open(next_probe: Option<Mono>) -> Refusal {
-    Refusal {
-        reason: Reason::BreakerOpen,
-        retry_at: next_probe,
+    /// Returns when a probe that starts at `now` and has no caller ends: by the timeout, or where there is none
+    /// with its lease, so that probes of a dependency that hangs do not pile up.
+    pub(crate) fn probe_limit(&self, now: Mono) -> Limit {
+        match (self.own_limit(now), self.seat.contract().breaker()) {
+            (Limit::None, Some(rules)) => {
+                Limit::Timeout(now.after(rules.lease.unwrap_or(BreakerRules::LEASE)))
+            }
+            (limit, _) => limit,
+        }
     }
 }
 
@@ -327,30 +296,31 @@ impl Dependency {
     /// Returns the checked contract.
     #[must_use]
     pub fn contract(&self) -> &DependencyContract {
-        &self.0.contract
+        self.0.seat.contract()
     }
 
     /// Tells whether attempts can be refused for want of a permit: its own, or a resource's.
     #[must_use]
     pub fn is_limited(&self) -> bool {
-        self.0.bulkheads().next().is_some()
+        self.0.seat.is_limited()
     }
 
     /// Looks at the breaker and the permits.
     #[must_use]
     pub fn status(&self) -> DependencyStatus {
+        let bulkhead = self.0.seat.bulkhead();
         DependencyStatus {
-            state: self.0.gate.as_ref().map(Gate::state),
-            next_probe: self.0.gate.as_ref().and_then(Gate::next_probe),
-            in_use: self.0.bulkhead.as_ref().map_or(0, Bulkhead::in_use),
-            limit: self.0.bulkhead.as_ref().map(Bulkhead::limit),
+            state: self.0.seat.state(),
+            next_probe: self.0.seat.next_probe(),
+            in_use: bulkhead.map_or(0, Bulkhead::in_use),
+            limit: bulkhead.map(Bulkhead::limit),
         }
     }
 
     /// Returns how many attempts came to this class. Refusals by evenkeel itself are not attempts.
     #[must_use]
     pub fn attempts(&self, class: Class) -> u64 {
-        self.0.attempts.sum(class_index(class))
+        self.0.attempts.sum(class.index())
     }
 
     /// Returns how many attempts were made and have ended.
@@ -368,7 +338,7 @@ impl Dependency {
     /// Closes the breaker by a person's word. Without a breaker, or when it is closed, only the word is noted.
     pub fn reset(&self, by: &str, why: &str) {
         let now = self.0.engine.now().mono;
-        self.0.recover(|gate, recovery| recovery.reset(gate, now));
+        self.0.changed(self.0.seat.reset(now));
         self.0.engine.tell(
             &self.0.name,
             EventKind::Reset {

@@ -131,6 +131,11 @@ impl Resource {
         &self.name
     }
 
+    /// Tells whether both are one and the same.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.bulkhead, &other.bulkhead)
+    }
+
     /// Returns how much of it is in use.
     #[must_use]
     pub fn in_use(&self) -> u32 {

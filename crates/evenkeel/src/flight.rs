@@ -12,11 +12,11 @@ use std::{
     time::Duration,
 };
 
-use evenkeel_core::{Class, Mono, Now};
+use evenkeel_core::{Class, Mono, Now, Refusal};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-use crate::{dependency::Refusal, key::Key};
+use crate::key::Key;
 
 /// What a flight came to, for all who wait for it.
 #[derive(Debug)]
@@ -122,6 +122,11 @@ impl<T, E> Flights<T, E> {
             number,
             sender,
         })
+    }
+
+    /// Lets later callers for `key` start anew. Those who wait already get what they wait for.
+    pub(crate) fn detach(&self, key: &Key) {
+        self.table.lock().under_way.remove(key);
     }
 
     /// Remembers that results for `key` are not shareable.

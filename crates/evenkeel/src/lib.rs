@@ -11,7 +11,9 @@ mod hold;
 mod key;
 mod lent;
 mod memory;
+mod parked;
 mod read;
+mod retired;
 mod ticket;
 mod until;
 

@@ -3,9 +3,9 @@
 //! given exactly once, by hand or by dropping.
 //! It refuses to blame the dependency for a caller who left.
 
-use std::{fmt, mem, time::Duration};
+use std::{fmt, time::Duration};
 
-use evenkeel_core::{Class, Gate, Generation, Limit, Mono, Now, Probe, Verdict};
+use evenkeel_core::{Class, Limit, Mono, Now, Pass};
 
 use crate::{counts::lane, dependency::Inner, lent::Lent};
 
@@ -21,9 +21,7 @@ impl<'a> Permit<'a> {
 
 impl Drop for Permit<'_> {
     fn drop(&mut self) {
-        for bulkhead in self.0.bulkheads() {
-            bulkhead.release();
-        }
+        self.0.seat.release();
     }
 }
 
@@ -57,28 +55,20 @@ impl Call<'_> {
     }
 }
 
-/// How an attempt passed the breaker.
-#[derive(Debug)]
-pub(crate) enum Pass {
-    /// There is no breaker, or it has nothing to learn from this.
-    Free,
-    /// Closed; the result counts in this generation.
-    Counted(Generation),
-    /// As a probe, until it is settled.
-    Probe(Option<Probe>),
-}
-
 /// One admitted attempt that has no verdict yet.
 #[derive(Debug)]
 pub(crate) struct Ticket<'a> {
     dependency: Lent<'a, Inner>,
     permit: Option<Permit<'a>>,
-    pass: Pass,
+    /// Taken when the verdict is given.
+    pass: Option<Pass>,
     /// When it was admitted: what it produces was observed then.
     pub(crate) began: Now,
     /// When it ends.
     pub(crate) limit: Limit,
-    settled: bool,
+    /// Whether the work waits; see [`crate::parked`].
+    pub(crate) parked: bool,
+    started: bool,
 }
 
 impl<'a> Ticket<'a> {
@@ -88,19 +78,21 @@ impl<'a> Ticket<'a> {
         Self {
             dependency,
             permit: Some(permit),
-            pass,
+            pass: Some(pass),
             began,
             limit,
-            settled: false,
+            parked: false,
+            started: false,
         }
     }
 
-    pub(crate) const fn is_probe(&self) -> bool {
-        matches!(self.pass, Pass::Probe(_))
+    pub(crate) fn is_probe(&self) -> bool {
+        self.pass.as_ref().is_some_and(Pass::is_probe)
     }
 
-    /// Hands out what the work gets: its view of the call, and the permit, which is the work's from now on.
-    pub(crate) fn parts(&mut self) -> (Call<'a>, Option<Permit<'a>>) {
+    /// Starts the attempt and hands out what the work gets: its view of the call, and the permit, which is the work's from now on.
+    pub(crate) fn start(&mut self) -> (Call<'a>, Option<Permit<'a>>) {
+        self.started = true;
         let call = Call {
             dependency: self.dependency.again(),
             limit: self.limit,
@@ -111,63 +103,41 @@ impl<'a> Ticket<'a> {
 
     /// Tells whether a success has to know the time: only a window and a probe do.
     pub(crate) fn wants_time(&self) -> bool {
-        self.is_probe() || self.dependency.gate.as_ref().is_some_and(Gate::counts_by_time)
+        self.is_probe() || self.dependency.seat.counts_by_time()
     }
 
     /// Gives the verdict. `blame` is false where a failure is not the dependency's doing.
-    pub(crate) fn settle(mut self, class: Class, blame: bool, now: Mono) {
-        self.conclude(class, blame, now);
-    }
-
-    fn conclude(&mut self, class: Class, blame: bool, now: Mono) {
-        if mem::replace(&mut self.settled, true) {
-            return;
-        }
-        self.dependency.attempted(class);
-        let verdict = match self.dependency.contract.table().row(class).breaker {
-            Verdict::Failure if !blame => Verdict::Neutral,
-            verdict @ (Verdict::Failure | Verdict::Success | Verdict::Neutral) => verdict,
-        };
-        self.tell_breaker(verdict, now);
-    }
-
-    fn tell_breaker(&mut self, verdict: Verdict, now: Mono) {
-        match (&mut self.pass, &self.dependency.gate) {
-            (Pass::Counted(generation), Some(gate)) => match verdict {
-                Verdict::Success => gate.succeeded(lane(), now, *generation),
-                Verdict::Failure => {
-                    if let Some(trip) = gate.failed(lane(), now, *generation) {
-                        self.dependency
-                            .recover(|gate, recovery| recovery.tripped(gate, trip, now));
-                    }
-                }
-                Verdict::Neutral => {}
-            },
-            (Pass::Probe(probe), Some(_)) => {
-                if let Some(probe) = probe.take() {
-                    self.dependency
-                        .recover(|gate, recovery| recovery.settle(gate, probe, verdict, now));
-                }
-            }
-            (Pass::Free, _) | (_, None) => {}
+    pub(crate) fn settle(&mut self, class: Class, blame: bool, now: Mono) {
+        if let Some(pass) = self.pass.take() {
+            self.dependency.attempted(class);
+            self.dependency
+                .changed(self.dependency.seat.settle(pass, class, blame, lane(), now));
         }
     }
 }
 
 impl Drop for Ticket<'_> {
-    /// The attempt ended without a verdict: its caller left, or the wrapped code broke.
+    /// The attempt ended without a verdict: it was never made, its caller left, or the wrapped code broke.
     fn drop(&mut self) {
-        if self.settled {
-            return;
-        }
-        self.settled = true;
+        let Some(pass) = self.pass.take() else { return };
         let now = self.dependency.engine.now().mono;
-        if std::thread::panicking() {
-            self.dependency.attempted(Class::Fault);
-            self.tell_breaker(Verdict::Failure, now);
-        } else {
-            self.dependency.attempted(Class::Cancelled);
-            self.tell_breaker(Verdict::Neutral, now);
-        }
+        let transition = match (self.started, self.parked) {
+            (true, false) => {
+                self.dependency.attempted(Class::Fault);
+                self.dependency.seat.broke(pass, lane(), now)
+            }
+            (true, true) => {
+                self.dependency.attempted(Class::Cancelled);
+                self.dependency
+                    .seat
+                    .settle(pass, Class::Cancelled, false, lane(), now)
+            }
+            // It was never made, so it is no attempt; only its place is given back.
+            (false, _) => self
+                .dependency
+                .seat
+                .settle(pass, Class::Cancelled, false, lane(), now),
+        };
+        self.dependency.changed(transition);
     }
 }

@@ -6,7 +6,7 @@
 use crate::{
     breaker::{BreakerRules, window::Window},
     lane::Lane,
-    sync::{AtomicI64, AtomicU64, Ordering},
+    sync::{AtomicI64, AtomicU64, Ordering, fence},
     time::Mono,
 };
 
@@ -66,6 +66,8 @@ const STATE_BITS: u32 = 2;
 const RUN_BITS: u32 = 24;
 const RUN_ONE: u64 = 1 << STATE_BITS;
 const RUN_MASK: u64 = ((1 << RUN_BITS) - 1) << STATE_BITS;
+/// The longest run that fits; beyond what the rules allow, but an unchecked number must not spill over.
+const RUN_LIMIT: u64 = RUN_MASK >> STATE_BITS;
 const GENERATION_SHIFT: u32 = STATE_BITS + RUN_BITS;
 
 impl Word {
@@ -128,7 +130,7 @@ impl Gate {
     #[must_use]
     pub fn new(rules: &BreakerRules) -> Self {
         Self {
-            consecutive: rules.consecutive.map(u64::from),
+            consecutive: rules.consecutive.map(|limit| u64::from(limit).min(RUN_LIMIT)),
             ratio: rules
                 .ratio
                 .map(|ratio| (ratio.failures_ppm, u64::from(ratio.min_calls))),
@@ -182,7 +184,7 @@ impl Gate {
             }
         }
         if let Some(window) = &self.window {
-            window.add(lane, now, false);
+            window.add(lane, now, generation.0, false);
         }
     }
 
@@ -195,9 +197,11 @@ impl Gate {
             return None;
         }
         if let Some(window) = &self.window {
-            window.add(lane, now, true);
+            window.add(lane, now, generation.0, true);
+            // Of two failures at once, each counted in its own lane, one at least must see the other.
+            fence(Ordering::SeqCst);
         }
-        let too_large_a_share = self.share_is_reached(now);
+        let too_large_a_share = self.share_is_reached(now, generation);
         loop {
             let next = if too_large_a_share || self.consecutive.is_some_and(|limit| word.run() + 1 >= limit) {
                 word.next(State::Open)
@@ -254,11 +258,11 @@ impl Gate {
             .store(next_probe.map_or(NEVER, Mono::as_nanos), Ordering::Release);
     }
 
-    fn share_is_reached(&self, now: Mono) -> bool {
+    fn share_is_reached(&self, now: Mono, generation: Generation) -> bool {
         let (Some((limit_ppm, min_calls)), Some(window)) = (self.ratio, &self.window) else {
             return false;
         };
-        let total = window.total(now);
+        let total = window.total(now, generation.0);
         total.calls >= min_calls
             && u128::from(total.failures) * 1_000_000 >= u128::from(total.calls) * u128::from(limit_ppm)
     }
@@ -272,5 +276,24 @@ impl Gate {
             .compare_exchange_weak(from.0, to.0, Ordering::AcqRel, Ordering::Acquire)
             .map(|_| ())
             .map_err(Word)
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_at_its_limit_trips_instead_of_spilling_into_the_generation() {
+        let gate = Gate::new(&BreakerRules {
+            consecutive: Some(u32::MAX),
+            ..BreakerRules::NONE
+        });
+        let generation = gate.generation();
+        gate.word.store((RUN_LIMIT - 2) << STATE_BITS, Ordering::Relaxed);
+        assert_eq!(gate.failed(Lane::new(0), Mono::ORIGIN, generation), None);
+        assert_eq!(gate.generation(), generation);
+        let trip = gate.failed(Lane::new(0), Mono::ORIGIN, generation);
+        assert_eq!(trip, Some(Trip(Generation(1))));
     }
 }

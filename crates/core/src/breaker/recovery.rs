@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 use crate::{
     breaker::{
         BreakerRules, OpenFor,
-        gate::{Gate, Generation, State, Trip},
+        gate::{Gate, State, Trip},
     },
     class::Verdict,
     rng::Rng,
@@ -67,7 +67,7 @@ impl Cause {
 #[derive(Debug, PartialEq, Eq)]
 #[must_use]
 pub struct Probe {
-    generation: Generation,
+    /// Never given twice, and its lease ends with the state that granted it: a late one finds no lease.
     number: u64,
 }
 
@@ -102,7 +102,7 @@ pub struct Recovery {
 }
 
 impl Recovery {
-    /// Makes the recovery part of a closed breaker. `seed` draws the jitter of its open periods.
+    /// Makes the recovery part of a closed breaker, whose rules must have passed [`BreakerRules::check`]. `seed` draws the jitter of its open periods.
     #[must_use]
     pub fn new(rules: BreakerRules, seed: u64) -> Self {
         Self {
@@ -134,8 +134,6 @@ impl Recovery {
         if gate.generation() != generation {
             return None;
         }
-        self.leases.clear();
-        self.proofs = 0;
         self.openings = 1;
         gate.set_next_probe(self.open_until(now));
         Some(self.changed(State::Closed, State::Open, now, Cause::Tripped))
@@ -146,7 +144,8 @@ impl Recovery {
     /// The second value is the change of state that this brought about, if it did.
     ///
     /// # Errors
-    /// When the next probe may start; inside, `None` if only a person can say.
+    /// When the next probe may start; inside, `None` if only a person can say. A breaker that has closed in the
+    /// meantime needs no probe and gives `None` too: ask [`Gate::admit`] again.
     pub fn probe(
         &mut self,
         gate: &Gate,
@@ -174,45 +173,36 @@ impl Recovery {
             until: now.after(self.rules.lease.unwrap_or(BreakerRules::LEASE)),
         });
         self.set_half_open_wait(gate, now);
-        (
-            Ok(Probe {
-                generation: gate.generation(),
-                number: self.issued,
-            }),
-            opened_half.or(expired),
-        )
+        (Ok(Probe { number: self.issued }), opened_half.or(expired))
     }
 
     /// Takes a probe back with its verdict. A neutral one proves nothing and only frees the place.
     ///
-    /// A probe of an earlier generation, or one whose lease has ended, changes nothing.
+    /// A probe of an earlier generation changes nothing. After its lease a probe proves nothing either: a
+    /// success is too late to close, while a failure is still told as [`Cause::ProbeFailed`].
     #[expect(
         clippy::needless_pass_by_value,
         reason = "a token is spent by handing it over"
     )]
     pub fn settle(&mut self, gate: &Gate, probe: Probe, verdict: Verdict, now: Mono) -> Option<Transition> {
-        let expired = self.expire(gate, now);
-        let Probe { generation, number } = probe;
-        if gate.generation() != generation {
-            return expired;
+        let held = |lease: &Lease| lease.number == probe.number;
+        // A probe that ran into its timeout has outlived its lease by the same instant: it failed.
+        if verdict == Verdict::Failure && self.leases.iter().any(held) {
+            return Some(self.reopen(gate, now, Cause::ProbeFailed));
         }
-        let place = self.leases.iter().position(|lease| lease.number == number)?;
+        if let Some(expired) = self.expire(gate, now) {
+            return Some(expired);
+        }
+        let place = self.leases.iter().position(held)?;
         self.leases.swap_remove(place);
-        match verdict {
-            Verdict::Failure => Some(self.reopen(gate, now, Cause::ProbeFailed)),
-            Verdict::Success => {
-                self.proofs += 1;
-                if self.proofs >= self.rules.close_after {
-                    return Some(self.close(gate, now, Cause::Proven));
-                }
-                self.set_half_open_wait(gate, now);
-                None
-            }
-            Verdict::Neutral => {
-                self.set_half_open_wait(gate, now);
-                None
+        if verdict == Verdict::Success {
+            self.proofs += 1;
+            if self.proofs >= self.rules.close_after {
+                return Some(self.close(gate, now, Cause::Proven));
             }
         }
+        self.set_half_open_wait(gate, now);
+        None
     }
 
     /// Closes the breaker by an operator's word. Returns nothing when it was closed already.

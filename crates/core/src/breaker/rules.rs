@@ -24,9 +24,9 @@ pub enum OpenFor {
     Manual,
     /// `first`, doubled with each reopening in a row, at most `longest`; each drawn ± `jitter_ppm`.
     Timed {
-        /// The first open period.
+        /// The first open period: 1 ms to a day.
         first: Duration,
-        /// The cap on all of them.
+        /// The cap on all of them: at least `first`, at most a day.
         longest: Duration,
         /// The spread around each, in parts per million, at most 500 000.
         jitter_ppm: u32,
@@ -52,9 +52,11 @@ pub struct BreakerRules {
     pub open_for: OpenFor,
     /// At most this many probes in flight while half-open; 1 to 1000.
     pub probes: u32,
-    /// Successful probes in a row that close; 1 to 1000.
+    /// Successful probes in a row that close; 1 to 1000. It may be more than `probes`: they then prove the
+    /// recovery one after the other, and no minimum of calls applies to them.
     pub close_after: u32,
-    /// How long a probe may go without a verdict before it counts as failed. `None` stands for the timeout of
+    /// How long a probe may go without a verdict before it counts as failed: 1 ms to 1 h, and not less than the
+    /// timeout of the dependency, or answers between the two could never close the breaker. `None` stands for the timeout of
     /// the dependency, and where that is missing too, for [`BreakerRules::LEASE`].
     pub lease: Option<Duration>,
 }
@@ -129,6 +131,13 @@ impl BreakerRules {
                 0,
                 500_000,
             );
+            // Beyond all reason a period would reach the end of time, and the breaker never be probed.
+            problems.span(
+                &[place, "open_for_max"],
+                longest,
+                Duration::from_millis(1),
+                Duration::from_secs(86_400),
+            );
             if longest < first {
                 problems.add(
                     &alloc::format!("{place}.open_for_max"),
@@ -148,5 +157,77 @@ impl BreakerRules {
                 Duration::from_secs(3600),
             );
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::{string::String, vec::Vec};
+
+    fn places(rules: BreakerRules) -> Vec<String> {
+        let mut problems = Problems::default();
+        rules.check("b", &mut problems);
+        problems
+            .list()
+            .iter()
+            .map(|problem| problem.place.clone())
+            .collect()
+    }
+
+    #[test]
+    fn e14_rules_that_could_never_trip_or_never_close_are_refused() {
+        assert_eq!(places(BreakerRules::NONE), ["b"], "no trip");
+        let none = BreakerRules {
+            consecutive: Some(0),
+            ratio: Some(Ratio {
+                failures_ppm: 0,
+                window: Duration::ZERO,
+                min_calls: 0,
+            }),
+            probes: 0,
+            close_after: 0,
+            lease: Some(Duration::ZERO),
+            ..BreakerRules::NONE
+        };
+        let ratio = ["b.failure_ratio (parts per million)", "b.window", "b.min_calls"];
+        let recovery = ["b.probes", "b.close_after", "b.lease"];
+        let all: Vec<&str> = ["b.consecutive"]
+            .into_iter()
+            .chain(ratio)
+            .chain(recovery)
+            .collect();
+        assert_eq!(places(none), all);
+    }
+
+    #[test]
+    fn each_number_is_accepted_at_its_limit_and_refused_one_past_it() {
+        let hour = Duration::from_secs(3600);
+        let at_limit = BreakerRules {
+            consecutive: Some(1_000_000),
+            ratio: Some(Ratio {
+                failures_ppm: 1_000_000,
+                window: hour,
+                min_calls: 1_000_000,
+            }),
+            probes: 1000,
+            close_after: 1000,
+            lease: Some(hour),
+            ..BreakerRules::NONE
+        };
+        assert_eq!(places(at_limit), [""; 0]);
+        let past = BreakerRules {
+            consecutive: Some(1_000_001),
+            ratio: Some(Ratio {
+                failures_ppm: 1_000_001,
+                window: hour + Duration::from_nanos(1),
+                min_calls: 1_000_001,
+            }),
+            probes: 1001,
+            close_after: 1001,
+            lease: Some(hour + Duration::from_nanos(1)),
+            ..BreakerRules::NONE
+        };
+        assert_eq!(places(past).len(), 7);
     }
 }

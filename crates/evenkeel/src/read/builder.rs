@@ -4,7 +4,7 @@
 
 use std::{fmt, marker::PhantomData, mem, sync::Arc, time::Duration};
 
-use evenkeel_core::{Class, Keep, Problems, ReadDraft, Row, RungRule, WhenBusy};
+use evenkeel_core::{Class, Keep, Problem, Problems, ReadDraft, Row, RungRule, WhenBusy};
 
 use crate::{
     counts::GuardCounters,
@@ -52,7 +52,7 @@ pub struct Terms {
     pub keep: Keep,
     /// A limit on its total age that came with it; the lower of this and the contract's holds.
     pub own_limit: Option<Duration>,
-    /// It forbids being served in place of a live answer.
+    /// It forbids being served stale. While it is fresh it may be served.
     pub stale_forbidden: bool,
     /// How old it was already when the attempt began, such as an `Age` header.
     pub already: Duration,
@@ -340,7 +340,19 @@ where
             None => self
                 .own
                 .build()
-                .map_err(|found| problems.absorb("dependency", found))
+                .map_err(|found| {
+                    // It has the guard's name, which is told once.
+                    let others = found.list().iter().filter(|problem| problem.place != "name");
+                    for Problem {
+                        place,
+                        seen,
+                        allowed,
+                        mend,
+                    } in others
+                    {
+                        problems.add(&format!("dependency.{place}"), seen, allowed, mend);
+                    }
+                })
                 .ok(),
         };
         let (Some(contract), Some(dependency)) = (contract, dependency) else {

@@ -2,14 +2,16 @@
 //! It exists as the face of the library: data that may be reduced, by a contract, with every answer labelled.
 //! It refuses to serve anything that the contract does not list.
 
+mod apart;
 mod attempt;
 mod builder;
+mod owned;
 mod running;
 mod shared;
 
-use std::{fmt, marker::PhantomData, sync::Arc, time::SystemTime};
+use std::{fmt, marker::PhantomData, pin::pin, sync::Arc, time::SystemTime};
 
-use evenkeel_core::{Asker, HoldMode, Problems, ReadContract};
+use evenkeel_core::{Asker, HoldMode, Mono, Problems, ReadContract};
 
 pub use builder::{Classifier, LadderRung, ReadBuilder, Terms, Unclassified, default, stale};
 
@@ -22,7 +24,8 @@ use crate::{
     hold::Hold,
     key::{self, EmptyScopePart, Scope},
     lent::Lent,
-    memory::{Entry, Memory, Put},
+    memory::{Entry, FUTURE, Memory, Put},
+    parked::park,
     ticket::{Call, Permit},
 };
 use running::{Halt, Running};
@@ -125,23 +128,25 @@ where
         F: FnOnce(Call<'a>) -> Fut,
         Fut: Future<Output = Result<T, E>>,
     {
-        let mut running = match Running::begin(&self.inner, scope, key, None, asker) {
-            Ok(running) => running,
+        let key = match self.inner.key_of(scope, key) {
+            Ok(key) => key,
             Err(misuse) => return Err(self.inner.misused(misuse)),
         };
+        let mut running = Running::begin(&self.inner, key.as_ref(), None, asker);
         match running.start() {
             Halt::Ended(end) => end,
             Halt::Admit => match running.admit(Lent::Borrowed(&self.inner.dependency.0)) {
                 Err(refusal) => running.refused(refusal),
-                Ok(ticket) => {
-                    let attempted = self
-                        .inner
-                        .attempt(running.key(), ticket, |call, permit| async move {
+                Ok(mut ticket) => {
+                    let attempted = {
+                        let (key, parked) = running.parts();
+                        let work = |call, permit| async move {
                             let result = work(call).await;
                             drop(permit);
                             result
-                        })
-                        .await;
+                        };
+                        park(parked, pin!(self.inner.attempt(key, &mut ticket, work))).await
+                    };
                     running.attempted(attempted)
                 }
             },
@@ -192,11 +197,13 @@ where
         F: FnOnce(Call<'static>, Option<Permit<'static>>) -> Fut + Send + 'static,
         Fut: Future<Output = Result<T, E>> + Send + 'static,
     {
-        let running = match Running::begin(&self.inner, &scope, key.as_ref(), usable, Asker::Traffic) {
-            Ok(running) => running,
+        let key = match self.inner.key_of(&scope, key.as_ref()) {
+            Ok(key) => key,
             Err(misuse) => return Err(self.inner.misused(misuse)),
         };
-        running.owned(work).await
+        Running::begin(&self.inner, key.as_ref(), usable, Asker::Traffic)
+            .owned(work)
+            .await
     }
 
     /// Puts a snapshot in by hand, with the time at which it was observed. Without a time it is held but never
@@ -215,8 +222,9 @@ where
         let key = key::write(&self.inner.key, &scope, key.as_ref())?;
         let observed_wall = observed.map(|time| evenkeel_core::Wall::from_nanos(wall_nanos(time)));
         let now = self.inner.dependency.0.engine.now();
+        let ahead = |at: Mono| if at > now.mono { FUTURE } else { at };
         let entry = Entry {
-            observed: observed_wall.map(|wall| now.mono_of(wall)),
+            observed: observed_wall.map(|wall| ahead(now.mono_of(wall))),
             observed_wall,
             own_limit: None,
             stale_forbidden: false,
@@ -229,15 +237,19 @@ where
         })
     }
 
-    /// Takes the snapshot for this key away.
+    /// Takes the snapshot for this key away, for good: a call that began earlier does not bring it back, and
+    /// later calls do not join one that is under way. Those who wait for it still get its answer.
     ///
     /// # Errors
     /// When a part of the scope is empty.
     #[expect(clippy::needless_pass_by_value, reason = "scopes are given as in a call")]
     pub fn forget(&self, scope: S, key: impl AsRef<[u8]>) -> Result<(), EmptyScopePart> {
-        self.inner
-            .memory
-            .remove(&key::write(&self.inner.key, &scope, key.as_ref())?);
+        let key = key::write(&self.inner.key, &scope, key.as_ref())?;
+        let now = self.inner.dependency.0.engine.now().mono;
+        self.inner.memory.retire(&key, now);
+        if let Some(flights) = &self.inner.flights {
+            flights.detach(&key);
+        }
         Ok(())
     }
 

@@ -1,0 +1,163 @@
+"""Decides how a row is measured: rounds of short slices whose order rotates.
+
+It exists because one CPU's speed changes by the second: within a round everybody meets
+about the same machine, and nobody always goes first. It refuses to wait for a quiet
+machine beyond its budget; slices that stayed noisy say so.
+"""
+
+import os
+import time
+from dataclasses import dataclass, field
+
+from . import client, machine
+from .process import NotStarted, Stage, spent
+from .servers import ORIGIN, OWN, OWN_ENV, own_binary
+from .stats import Slice
+
+FOREIGN_CORES_MAX = 0.25
+"""Other programs' share of the two CPUs, above which a slice is tried again."""
+
+QUIET_CORES_MAX = 0.12
+WINDOW_SECS = 0.5
+TRIES_MAX = 3
+WARM_SECS = 1
+OWN_WARM_SECS = 3
+"""Longer than the ramp that a gateway of ours goes through when it starts cold under load."""
+
+OFF_MAX = 0.01
+"""Share of wrong answers above which a slice measured something else and is dropped."""
+
+
+@dataclass
+class Settings:
+    """How long and how often; `patience_secs` is what may be spent on noise, all rows together."""
+
+    rounds: int
+    secs: int
+    patience_secs: float
+    gateway_cpu: int
+    load_cpu: int
+    say: object
+
+
+@dataclass
+class Result:
+    """A row's slices, and why entrants are missing."""
+
+    row: object
+    slices: list[Slice] = field(default_factory=list)
+    absent: dict[str, str] = field(default_factory=dict)
+
+
+def run_row(row, settings):
+    """Starts what the row needs, measures it, and ends it."""
+    result = Result(row)
+    with Stage() as stage:
+        origin = stage.start(ORIGIN, settings.load_cpu)
+        running = start_servers(row, stage, settings, result)
+        entrants = [e for e in row.entrants if e.server.name in running]
+        for who, reason in row.prepare(entrants).items():
+            result.absent[who] = reason
+            settings.say(f"row {row.number}  {who}: {reason}")
+        entrants = [e for e in entrants if e.who not in result.absent]
+        for entrant in entrants:
+            secs = OWN_WARM_SECS if entrant.kind == "own" else WARM_SECS
+            client.run_load(entrant.port, entrant.path, secs, settings.load_cpu)
+        for number in range(settings.rounds):
+            first = number % max(1, len(entrants))
+            for entrant in entrants[first:] + entrants[:first]:
+                piece = quiet_slice(row, number, entrant, running[entrant.server.name], origin, settings)
+                settings.say(progress(row, piece, settings))
+                if piece.off <= OFF_MAX:
+                    result.slices.append(piece)
+    measured = {piece.who for piece in result.slices}
+    for entrant in entrants:
+        if entrant.who not in measured:
+            result.absent[entrant.who] = f"more than {OFF_MAX:.0%} wrong answers in every slice"
+    return result
+
+
+def start_servers(row, stage, settings, result):
+    """Starts each server once; a gateway of our own that does not start is left out, a peer is an error."""
+    running = {}
+    for server in dict.fromkeys(entrant.server for entrant in row.entrants):
+        reason = None
+        if server in OWN and not os.access(own_binary(), os.X_OK):
+            reason = f"skipped: no program at {own_binary()} (build it, or set {OWN_ENV})"
+        else:
+            try:
+                running[server.name] = stage.start(server, settings.gateway_cpu)
+            except NotStarted as error:
+                if server not in OWN:
+                    raise
+                reason = f"not yet: {error}"
+        if reason:
+            settings.say(f"row {row.number}  {server.name}: {reason}")
+            result.absent.update({e.who: reason for e in row.entrants if e.server == server})
+    return running
+
+
+def quiet_slice(row, number, entrant, gateway, origin, settings):
+    """Measures until nothing else ran meanwhile, as often as tries and patience allow."""
+    for _ in range(TRIES_MAX):
+        piece = measure(row, number, entrant, gateway, origin, settings)
+        if piece.quiet or settings.patience_secs <= 0:
+            break
+        started = time.monotonic()
+        wait_for_quiet(settings)
+        # The repetition itself is what noise costs, too.
+        settings.patience_secs -= time.monotonic() - started + settings.secs
+    return piece
+
+
+def wait_for_quiet(settings):
+    """Returns when both CPUs are idle enough, or patience ends."""
+    wanted = {settings.gateway_cpu, settings.load_cpu}
+    until = time.monotonic() + settings.patience_secs
+    while time.monotonic() < until:
+        before = machine.busy_seconds(wanted)
+        time.sleep(WINDOW_SECS)
+        if (machine.busy_seconds(wanted) - before) / WINDOW_SECS < QUIET_CORES_MAX:
+            return
+
+
+def measure(row, number, entrant, gateway, origin, settings):
+    """Puts load on one entrant and returns what it cost."""
+    wanted = {settings.gateway_cpu, settings.load_cpu}
+    asked = client.origin_requests()
+    tries, busy = machine.refused_connects(), machine.busy_seconds(wanted)
+    origin_cpu, gateway_cpu = origin.cpu_seconds(), gateway.cpu_seconds()
+    started = time.monotonic()
+    load = client.run_load(entrant.port, entrant.path, settings.secs, settings.load_cpu)
+    elapsed = time.monotonic() - started
+    cost = spent(gateway_cpu, gateway.cpu_seconds())
+    known = cost + spent(origin_cpu, origin.cpu_seconds()) + load.wrk_cpu_secs
+    foreign = (machine.busy_seconds(wanted) - busy - known) / elapsed
+    tries = (machine.refused_connects() - tries) / elapsed
+    asked = client.origin_requests() - asked
+    astray = max(0, load.requests - asked) if row.asks_origin else asked
+    requests = max(1, load.requests)
+    return Slice(
+        round=number,
+        who=entrant.who,
+        requests=load.requests,
+        req_s=load.requests / load.micros * 1e6,
+        cpu_us=cost / requests * 1e6,
+        p50_ms=load.p50_us / 1e3,
+        p99_ms=load.p99_us / 1e3,
+        off=(load.not_2xx + load.broken + astray) / requests,
+        tries_s=tries,
+        foreign=foreign,
+        quiet=foreign <= FOREIGN_CORES_MAX,
+    )
+
+
+def progress(row, piece, settings):
+    """Returns the line that tells how far a run has come."""
+    notes = "" if piece.quiet else f"  noisy: {piece.foreign:.2f} cores of others"
+    if piece.off > OFF_MAX:
+        notes += f"  dropped: {piece.off:.1%} wrong answers"
+    return (
+        f"row {row.number}  round {piece.round + 1}/{settings.rounds}  {piece.who:<24}"
+        f"{piece.cpu_us:7.2f} µs/req {piece.req_s:9.0f} req/s{notes}"
+    )

@@ -1,0 +1,355 @@
+//! Every Read call there is, against a plain statement of what should come of it.
+//!
+//! Contracts, holds, snapshots and events are few enough to try all of them together.
+#![cfg(not(loom))]
+
+use core::time::Duration;
+
+use evenkeel_core::{
+    Class, Facts, HoldMode, Mono, Outage, ReadCall, ReadContract, ReadDraft, Reason, Row, Rung, RungRule,
+    Skipped, Step, Table, Verdict, WhenBusy,
+};
+
+const S: Duration = Duration::from_secs(1);
+const NS: Duration = Duration::from_nanos(1);
+const FRESH_FOR: Duration = Duration::from_secs(10);
+const MAX_AGE: Duration = Duration::from_secs(60);
+const NOW: Mono = Mono::from_nanos(1_000_000_000_000);
+
+/// What the dependency side does to the call.
+#[derive(Clone, Copy, Debug)]
+enum Event {
+    /// Admission is refused.
+    Refuse(Reason),
+    /// The attempt ends like this, made as a probe or not.
+    Attempt(Class, bool),
+}
+
+/// What came of a call.
+#[derive(Debug, PartialEq)]
+struct Outcome {
+    end: Step,
+    reason: Option<Reason>,
+    skips: Vec<(Rung, Skipped)>,
+    asked: bool,
+}
+
+/// Everything that decides a call.
+#[derive(Debug)]
+struct Case<'a> {
+    contract: &'a ReadContract,
+    table: &'a Table,
+    hold: Option<HoldMode>,
+    snapshot: Option<Facts>,
+    event: Event,
+}
+
+impl Case<'_> {
+    fn age_within(&self, limit: Duration) -> Result<Duration, Skipped> {
+        let facts = self.snapshot.ok_or(Skipped::NoSnapshot)?;
+        let age = facts
+            .observed
+            .map(|observed| NOW.as_nanos() - observed.as_nanos());
+        let limit = facts.own_limit.map_or(limit, |own| own.min(limit)).as_nanos();
+        match age {
+            _ if facts.forbidden => Err(Skipped::Forbidden),
+            None => Err(Skipped::UnknownAge),
+            Some(age) if age < 0 => Err(Skipped::FutureDated),
+            Some(age) if u128::from(age.unsigned_abs()) <= limit => {
+                Ok(Duration::from_nanos(age.unsigned_abs()))
+            }
+            Some(_) => Err(Skipped::TooOld),
+        }
+    }
+
+    /// Goes down the ladder. `bottom` is what is left when no rung answers.
+    fn ladder(&self, reason: Reason, bottom: Step) -> Outcome {
+        let mut outcome = Outcome {
+            end: bottom,
+            reason: Some(reason),
+            skips: Vec::new(),
+            asked: false,
+        };
+        for rule in self.contract.ladder().rungs() {
+            let held = match (self.hold, rule) {
+                (Some(HoldMode::StaleOnly), RungRule::Default)
+                | (Some(HoldMode::DefaultOnly), RungRule::Stale { .. }) => Err(Skipped::Held),
+                _ => Ok(()),
+            };
+            let used = held.and_then(|()| match rule {
+                RungRule::Stale { max_age } => self
+                    .age_within(*max_age)
+                    .map(|age| Step::Serve(Rung::Stale, Some(age))),
+                RungRule::Default => Ok(Step::Serve(Rung::Default, None)),
+            });
+            match used {
+                Ok(end) => {
+                    outcome.end = end;
+                    return outcome;
+                }
+                Err(why) => outcome.skips.push((rule.rung(), why)),
+            }
+        }
+        outcome
+    }
+
+    fn plain(end: Step, reason: Option<Reason>, asked: bool) -> Outcome {
+        Outcome {
+            end,
+            reason,
+            skips: Vec::new(),
+            asked,
+        }
+    }
+
+    /// What should come of the call.
+    fn expected(&self) -> Outcome {
+        let fresh = self.contract.fresh_for().and_then(|lifetime| {
+            let age = self.age_within(lifetime).ok()?;
+            (age < lifetime).then_some(age)
+        });
+        match (self.hold, fresh) {
+            (Some(HoldMode::ForcedOff), _) => return Self::plain(Step::Refuse, Some(Reason::Held), false),
+            (None | Some(HoldMode::ForcedClosed | HoldMode::ForcedOpen), Some(age)) => {
+                return Self::plain(Step::Serve(Rung::Fresh, Some(age)), None, false);
+            }
+            (Some(HoldMode::ForcedOpen | HoldMode::StaleOnly | HoldMode::DefaultOnly), _) => {
+                return self.ladder(Reason::Held, Step::Refuse);
+            }
+            (None | Some(HoldMode::ForcedClosed), None) => {}
+        }
+        let local = |reason| match self.contract.when_busy() {
+            WhenBusy::Ladder => self.ladder(reason, Step::Refuse),
+            WhenBusy::Refuse => Self::plain(Step::Refuse, Some(reason), false),
+        };
+        let (class, probe) = match self.event {
+            Event::Refuse(reason) => return local(reason),
+            Event::Attempt(class, probe) => (class, probe),
+        };
+        let row = self.table.row(class);
+        // The word for the failure, and whether the dependency said something that can be handed on.
+        let (word, said) = match class {
+            Class::Answer => return Self::plain(Step::Serve(Rung::Live, Some(Duration::ZERO)), None, true),
+            Class::Local => {
+                let outcome = local(Reason::AtCapacity);
+                return Outcome {
+                    asked: true,
+                    ..outcome
+                };
+            }
+            Class::Outage(Outage::Failed) => (Some(Reason::DependencyFailed), false),
+            Class::Outage(Outage::TimedOut) => (Some(Reason::TimedOut), false),
+            Class::Outage(Outage::Cut) => (Some(Reason::Cut), false),
+            Class::Outage(Outage::ErrorAnswer) => (Some(Reason::ErrorAnswer), true),
+            Class::Busy => (Some(Reason::Busy), true),
+            Class::Refusal | Class::Gone if row.lower_rung => (Some(Reason::ErrorAnswer), true),
+            Class::Refusal | Class::Gone => (None, true),
+            Class::Fault => (Some(Reason::Fault), false),
+            Class::Cancelled => (None, false),
+        };
+        let probe_failed = probe && row.breaker == Verdict::Failure;
+        let reason = word.map(|word| if probe_failed { Reason::ProbeFailed } else { word });
+        match reason {
+            Some(reason) if row.lower_rung => Outcome {
+                asked: true,
+                ..self.ladder(reason, if said { Step::Fail } else { Step::Refuse })
+            },
+            reason => Self::plain(Step::Fail, reason, true),
+        }
+    }
+
+    /// What does come of it: a driver in a few lines.
+    fn driven(&self) -> Outcome {
+        let (mut call, mut step) = ReadCall::begin(self.contract, self.table, Some(S), self.hold, NOW);
+        let mut asked = false;
+        // Two looks (fresh, stale), one admission, one attempt: a fifth step ends every call.
+        for _ in 0..5 {
+            step = match (step, self.event) {
+                (Step::Look, _) => call.found(self.snapshot, NOW),
+                (Step::Admit, Event::Refuse(reason)) => call.refused(reason),
+                (Step::Admit, Event::Attempt(..)) => call.admitted(NOW),
+                (Step::Attempt(_), Event::Attempt(class, probe)) => {
+                    assert!(!asked, "one call asks once");
+                    asked = true;
+                    call.attempted(class, probe)
+                }
+                (Step::Attempt(_), Event::Refuse(_)) => unreachable!("a refused call reached the dependency"),
+                (end @ (Step::Serve(..) | Step::Refuse | Step::Fail), _) => {
+                    return Outcome {
+                        end,
+                        reason: call.reason(),
+                        skips: call.skips().iter().collect(),
+                        asked,
+                    };
+                }
+            };
+        }
+        unreachable!("{self:?} does not end")
+    }
+}
+
+fn contracts() -> Vec<ReadContract> {
+    let stale = RungRule::Stale { max_age: MAX_AGE };
+    let ladders = [
+        vec![],
+        vec![stale],
+        vec![RungRule::Default],
+        vec![stale, RungRule::Default],
+    ];
+    let mut contracts = Vec::new();
+    for ladder in ladders {
+        for when_busy in [WhenBusy::Ladder, WhenBusy::Refuse] {
+            for fresh_for in [None, Some(FRESH_FOR)] {
+                let draft = ReadDraft {
+                    name: "stock".into(),
+                    fresh_for,
+                    ladder: ladder.clone(),
+                    when_busy,
+                    ..ReadDraft::default()
+                };
+                contracts.push(draft.check().expect("a sound draft"));
+            }
+        }
+    }
+    contracts
+}
+
+fn tables() -> [Table; 3] {
+    let changed = |rows: &[(Class, Verdict, bool)]| {
+        let mut table = Table::default();
+        for (class, breaker, lower_rung) in rows.iter().copied() {
+            table.set(class, Row { breaker, lower_rung });
+        }
+        table
+    };
+    [
+        Table::default(),
+        changed(&[
+            (Class::Refusal, Verdict::Failure, true),
+            (Class::Gone, Verdict::Success, true),
+            (Class::Busy, Verdict::Failure, true),
+        ]),
+        changed(&[
+            (Class::OUTAGE, Verdict::Neutral, false),
+            (Class::Busy, Verdict::Failure, false),
+            (Class::Refusal, Verdict::Failure, false),
+        ]),
+    ]
+}
+
+fn snapshots() -> Vec<Option<Facts>> {
+    let aged = |age| Facts {
+        observed: Some(NOW.before(age)),
+        ..Facts::default()
+    };
+    let mut facts: Vec<Facts> = [Duration::ZERO, S, 2 * MAX_AGE].into_iter().map(aged).collect();
+    for limit in [FRESH_FOR, MAX_AGE] {
+        facts.extend([limit - NS, limit, limit + NS].map(aged));
+    }
+    for own in [Duration::ZERO, S - NS, S, S + NS, 2 * MAX_AGE] {
+        facts.push(Facts {
+            own_limit: Some(own),
+            ..aged(S)
+        });
+    }
+    facts.push(Facts {
+        own_limit: Some(2 * MAX_AGE),
+        ..aged(MAX_AGE + NS)
+    });
+    for ahead in [NS, S, Duration::MAX] {
+        facts.push(Facts {
+            observed: Some(NOW.after(ahead)),
+            ..Facts::default()
+        });
+    }
+    facts.push(Facts::default());
+    facts.push(Facts {
+        own_limit: Some(MAX_AGE),
+        ..Facts::default()
+    });
+    facts.push(Facts {
+        forbidden: true,
+        ..aged(Duration::ZERO)
+    });
+    facts.into_iter().map(Some).chain([None]).collect()
+}
+
+fn events() -> Vec<Event> {
+    let kinds = [Outage::Failed, Outage::TimedOut, Outage::Cut, Outage::ErrorAnswer];
+    let classes = Class::ALL.into_iter().chain(kinds.map(Class::Outage));
+    let attempts = classes.flat_map(|class| [false, true].map(|probe| Event::Attempt(class, probe)));
+    let refusals = [Reason::BreakerOpen, Reason::AtCapacity].map(Event::Refuse);
+    attempts.chain(refusals).collect()
+}
+
+/// Runs `check` on every case.
+fn for_every_case(mut check: impl FnMut(&Case<'_>)) {
+    let holds: Vec<Option<HoldMode>> = HoldMode::ALL.into_iter().map(Some).chain([None]).collect();
+    let (tables, events) = (tables(), events());
+    for contract in &contracts() {
+        for table in &tables {
+            for hold in holds.iter().copied() {
+                for snapshot in snapshots() {
+                    for event in events.iter().copied() {
+                        check(&Case {
+                            contract,
+                            table,
+                            hold,
+                            snapshot,
+                            event,
+                        });
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn every_call_comes_to_what_the_plain_model_says() {
+    let mut cases = 0;
+    for_every_case(|case| {
+        assert_eq!(case.driven(), case.expected(), "{case:?}");
+        cases += 1;
+    });
+    assert_eq!(cases, 16 * 3 * 6 * 22 * 26);
+}
+
+#[test]
+fn whoever_is_told_that_a_rung_could_answer_does_get_an_answer() {
+    for_every_case(|case| {
+        let (call, _) = ReadCall::begin(case.contract, case.table, None, None, NOW);
+        let promised = call.has_servable_rung(case.snapshot, NOW);
+        let refused = Case {
+            hold: None,
+            event: Event::Refuse(Reason::BreakerOpen),
+            ..*case
+        };
+        let answered = match refused.driven().end {
+            Step::Serve(Rung::Stale | Rung::Default, _) => true,
+            // A fresh snapshot is served before anybody asks for admission.
+            Step::Serve(Rung::Fresh | Rung::Live, _) => promised,
+            Step::Look | Step::Admit | Step::Attempt(_) | Step::Refuse | Step::Fail => false,
+        };
+        assert_eq!(promised, answered, "{case:?}");
+    });
+}
+
+#[test]
+fn holds_keep_the_dependency_from_being_asked_except_forced_closed() {
+    for_every_case(|case| {
+        let may_ask = matches!(case.hold, None | Some(HoldMode::ForcedClosed));
+        assert!(may_ask || !case.driven().asked, "{case:?}");
+    });
+}
+
+#[test]
+fn an_answer_below_live_always_says_why_and_a_live_or_fresh_one_has_no_reason() {
+    for_every_case(|case| {
+        let outcome = case.driven();
+        if let Step::Serve(rung, age) = outcome.end {
+            assert_eq!(outcome.reason.is_some(), rung.is_degraded(), "{case:?}");
+            assert_eq!(age.is_some(), rung != Rung::Default, "{case:?}");
+        }
+    });
+}

@@ -1,0 +1,207 @@
+//! Decides how a call is driven whose work may outlive it: it may join others, lead them, or leave a probe running.
+//! It exists because such work belongs to the guard, not to the caller who happened to bring it.
+//! It refuses to let anyone wait past their own deadline, or for a probe when a rung could answer.
+
+use std::{pin::pin, sync::Arc, time::Duration};
+
+use evenkeel_core::{Class, Mono, Outage, Reason, Refusal, Rung, Step};
+use tokio::runtime::Handle;
+
+use crate::{
+    flight::{self, Flight, Landing, Part, Waiter, landing},
+    lent::Lent,
+    parked::park,
+    read::running::{End, Halt, Running},
+    ticket::{Call, Permit, Ticket},
+    until::{Outcome, until},
+};
+
+impl<T, E> Running<'_, T, E>
+where
+    T: Clone + Send + Sync + 'static,
+    E: Send + Sync + 'static,
+{
+    /// Drives the call with work that may outlive it.
+    pub(crate) async fn owned<F, Fut>(&mut self, work: F) -> End<T, E>
+    where
+        F: FnOnce(Call<'static>, Option<Permit<'static>>) -> Fut + Send + 'static,
+        Fut: Future<Output = Result<T, E>> + Send + 'static,
+    {
+        if let Halt::Ended(end) = self.start() {
+            return end;
+        }
+        let guard = self.guard;
+        // Joining: at most twice, for a flight that vanishes is replaced once.
+        if let (Some(flights), Some(key), Ok(runtime)) = (&guard.flights, self.key, Handle::try_current()) {
+            for _ in 0..2 {
+                match flights.part(key, self.now.mono, self.lease_end()) {
+                    Part::Alone => break,
+                    Part::Lead(flight) => return self.lead(&runtime, flight, work).await,
+                    Part::Join(waiter) => {
+                        guard.counters.joined();
+                        match self.wait(waiter).await {
+                            Waited::Ended(step) => return self.finish(step),
+                            Waited::Landed(landing) => match &*landing {
+                                Landing::Value { value, shareable, .. }
+                                    if !shareable || !self.may_have(value) =>
+                                {
+                                    break;
+                                }
+                                Landing::Value { value, began, .. } => {
+                                    return self.live(value.clone(), *began);
+                                }
+                                Landing::Error { .. } | Landing::Refused(_) => {
+                                    let step = self.learn(&landing);
+                                    return self.finish(step);
+                                }
+                            },
+                            Waited::Vanished => {}
+                        }
+                    }
+                }
+            }
+        }
+        match self.admit(Lent::Shared(Arc::clone(&guard.dependency.0))) {
+            Err(refusal) => self.refused(refusal),
+            Ok(ticket) => match self.in_background(ticket) {
+                Ok((runtime, ticket)) => {
+                    guard.probe_apart(&runtime, self.key.cloned(), ticket, work);
+                    self.refused(Refusal {
+                        reason: Reason::BreakerOpen,
+                        retry_at: None,
+                    })
+                }
+                Err(mut ticket) => {
+                    let attempted = {
+                        let (key, parked) = self.parts();
+                        park(parked, pin!(guard.attempt(key, &mut ticket, work))).await
+                    };
+                    self.attempted(attempted)
+                }
+            },
+        }
+    }
+
+    /// Tells whether the attempt is a probe that nobody should wait for, because a rung can answer.
+    fn in_background<'d>(&mut self, ticket: Ticket<'d>) -> Result<(Handle, Ticket<'d>), Ticket<'d>> {
+        if !ticket.is_probe() {
+            return Err(ticket);
+        }
+        let facts = self.look();
+        match Handle::try_current() {
+            Ok(runtime) if self.call.has_servable_rung(facts, self.now.mono) => Ok((runtime, ticket)),
+            Ok(_) | Err(_) => Err(ticket),
+        }
+    }
+
+    /// Starts a flight, which belongs to nobody who waits for it, and waits for it too.
+    async fn lead<F, Fut>(&mut self, runtime: &Handle, flight: Flight<T, E>, work: F) -> End<T, E>
+    where
+        F: FnOnce(Call<'static>, Option<Permit<'static>>) -> Fut + Send + 'static,
+        Fut: Future<Output = Result<T, E>> + Send + 'static,
+    {
+        let mut ticket = match self.admit(Lent::Shared(Arc::clone(&self.guard.dependency.0))) {
+            Ok(ticket) => ticket,
+            Err(refusal) => {
+                flight.land(Landing::Refused(refusal), self.now.mono);
+                return self.refused(refusal);
+            }
+        };
+        if ticket.is_probe() {
+            ticket = match self.in_background(ticket) {
+                Err(ticket) => ticket,
+                Ok((runtime, ticket)) => {
+                    let refusal = Refusal {
+                        reason: Reason::BreakerOpen,
+                        retry_at: None,
+                    };
+                    flight.land(Landing::Refused(refusal), self.now.mono);
+                    self.guard.probe_apart(&runtime, self.key.cloned(), ticket, work);
+                    return self.refused(refusal);
+                }
+            };
+        }
+        let dependency = &self.guard.dependency.0;
+        ticket.limit = if ticket.is_probe() {
+            dependency.probe_limit(self.now.mono)
+        } else {
+            dependency.own_limit(self.now.mono)
+        };
+        let waiter = flight.waiter();
+        let (guard, key) = (Arc::clone(self.guard), self.key.cloned());
+        runtime.spawn(async move { guard.fly(key.as_ref(), ticket, flight, work).await });
+        match self.wait(waiter).await {
+            Waited::Ended(step) => self.finish(step),
+            Waited::Landed(landing) => match &*landing {
+                Landing::Value { value, began, .. } => self.live(value.clone(), *began),
+                Landing::Error { .. } | Landing::Refused(_) => {
+                    let step = self.learn(&landing);
+                    self.finish(step)
+                }
+            },
+            // The work broke: its panic ended the flight, and there is nothing to share.
+            Waited::Vanished => {
+                let step = self.call.attempted(Class::Fault, false);
+                self.finish(step)
+            }
+        }
+    }
+
+    /// Waits for a flight until this call's own deadline.
+    async fn wait(&mut self, waiter: Waiter<T, E>) -> Waited<T, E> {
+        let clock = &self.guard.dependency.0.engine.shared().clock;
+        let waited = {
+            let landing = pin!(landing(waiter));
+            let waiting = pin!(until(clock, self.call.deadline().at(), landing));
+            park(&mut self.parked, waiting).await
+        };
+        self.now = self.guard.now();
+        match waited {
+            Outcome::AtOnce(Some(landing)) | Outcome::Later(Some(landing)) => Waited::Landed(landing),
+            Outcome::AtOnce(None) | Outcome::Later(None) => Waited::Vanished,
+            Outcome::OutOfTime => Waited::Ended(self.call.attempted(Class::Outage(Outage::TimedOut), false)),
+        }
+    }
+
+    /// Reports a flight's failure as this call's own.
+    fn learn(&mut self, landing: &Landing<T, E>) -> Step {
+        match landing {
+            Landing::Refused(refusal) => {
+                self.retry_at = refusal.retry_at;
+                self.call.refused(refusal.reason)
+            }
+            Landing::Error { class, error, probe } => {
+                self.cause = error
+                    .as_ref()
+                    .zip(self.guard.copy_error)
+                    .map(|(error, copy)| copy(error));
+                self.call.attempted(
+                    if *class == Class::Answer {
+                        Class::Refusal
+                    } else {
+                        *class
+                    },
+                    *probe,
+                )
+            }
+            Landing::Value { .. } => Step::Serve(Rung::Live, Some(Duration::ZERO)),
+        }
+    }
+
+    /// Returns when later callers stop waiting for a flight that starts now.
+    fn lease_end(&self) -> Mono {
+        let own = self.guard.dependency.0.own_limit(self.now.mono);
+        own.at()
+            .or_else(|| self.call.deadline().at())
+            .unwrap_or_else(|| self.now.mono.after(flight::LEASE))
+    }
+}
+
+/// What waiting for a flight came to.
+enum Waited<T, E> {
+    /// This call's own time ran out first.
+    Ended(Step),
+    Landed(Arc<Landing<T, E>>),
+    /// The flight ended without a result.
+    Vanished,
+}

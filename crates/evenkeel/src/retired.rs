@@ -1,0 +1,111 @@
+//! Decides whether a load that ends now began before its key was retired, and so may not be kept any more.
+//! It exists because taking a copy away is not enough: a load that was under way would bring it back.
+//! It refuses to forget a retirement by running out of room: it then takes every key for retired at that time.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::atomic::{AtomicI64, Ordering},
+};
+
+use evenkeel_core::Mono;
+use parking_lot::Mutex;
+
+use crate::key::Key;
+
+/// When keys were retired last.
+#[derive(Debug)]
+pub(crate) struct Retired {
+    /// The latest of all, so that a load that began after it, as nearly all do, need not look closer.
+    latest: AtomicI64,
+    keys: Mutex<Keys>,
+}
+
+#[derive(Debug)]
+struct Keys {
+    times: HashMap<Key, Mono>,
+    /// In the order in which they came in.
+    order: VecDeque<Key>,
+    /// Every key counts as retired at this time.
+    floor: Mono,
+}
+
+/// This many keys are remembered one by one.
+const KEYS_MAX: usize = 1024;
+
+const NEVER: Mono = Mono::from_nanos(i64::MIN);
+
+impl Default for Retired {
+    fn default() -> Self {
+        Self {
+            latest: AtomicI64::new(NEVER.as_nanos()),
+            keys: Mutex::new(Keys {
+                times: HashMap::new(),
+                order: VecDeque::new(),
+                floor: NEVER,
+            }),
+        }
+    }
+}
+
+impl Retired {
+    /// Notes that what was observed under `key` before `at` is void.
+    pub(crate) fn note(&self, key: &Key, at: Mono) {
+        let mut keys = self.keys.lock();
+        let keys = &mut *keys;
+        if let Some(time) = keys.times.get_mut(key) {
+            *time = at.max(*time);
+        } else {
+            keys.times.insert(key.clone(), at);
+            keys.order.push_back(key.clone());
+        }
+        if keys.order.len() > KEYS_MAX
+            && let Some(time) = keys.order.pop_front().and_then(|key| keys.times.remove(&key))
+        {
+            keys.floor = keys.floor.max(time);
+        }
+        self.latest.fetch_max(at.as_nanos(), Ordering::AcqRel);
+    }
+
+    /// Tells whether data observed under `key` at `observed` is void.
+    pub(crate) fn covers(&self, key: &Key, observed: Mono) -> bool {
+        if observed.as_nanos() >= self.latest.load(Ordering::Acquire) {
+            return false;
+        }
+        let keys = self.keys.lock();
+        observed < keys.floor || keys.times.get(key).is_some_and(|at| observed < *at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(number: i64) -> Key {
+        Key::from_slice(&number.to_be_bytes())
+    }
+
+    #[test]
+    fn what_was_observed_before_the_retirement_is_void_and_from_then_on_it_is_not() {
+        let retired = Retired::default();
+        assert!(!retired.covers(&key(1), NEVER));
+        retired.note(&key(1), Mono::from_nanos(10));
+        retired.note(&key(1), Mono::from_nanos(5));
+        assert!(retired.covers(&key(1), Mono::from_nanos(9)));
+        assert!(!retired.covers(&key(1), Mono::from_nanos(10)));
+        assert!(!retired.covers(&key(2), Mono::from_nanos(9)));
+    }
+
+    #[test]
+    fn a_retirement_pushed_out_still_voids_what_is_older_and_the_table_stays_bounded() {
+        let retired = Retired::default();
+        let last = i64::try_from(KEYS_MAX).unwrap();
+        for number in 0..=last {
+            retired.note(&key(number), Mono::from_nanos(100 + number));
+        }
+        assert_eq!(retired.keys.lock().times.len(), KEYS_MAX);
+        assert!(retired.covers(&key(0), Mono::from_nanos(99)));
+        assert!(!retired.covers(&key(0), Mono::from_nanos(100)));
+        assert!(retired.covers(&key(-1), Mono::from_nanos(99)));
+        assert!(retired.covers(&key(last), Mono::from_nanos(99 + last)));
+    }
+}

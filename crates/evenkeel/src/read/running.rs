@@ -77,8 +77,9 @@ where
             hold,
             now.mono,
         );
-        if asker == Asker::Person && first == Step::Look {
-            // A person who probes wants the dependency asked, whatever is kept.
+        let may_ask = hold.is_none() || observes(hold);
+        if asker == Asker::Person && may_ask && first == Step::Look {
+            // A person who probes wants the dependency asked, however fresh what is kept may be.
             first = call.found(None, now.mono);
         }
         Self {

@@ -78,6 +78,7 @@ pub mod reuse;
 mod sf;
 pub mod status;
 pub mod store_rules;
+pub mod targeted;
 #[cfg(test)]
 mod testing;
 pub mod vary;

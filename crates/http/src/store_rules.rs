@@ -118,6 +118,7 @@ pub fn may_keep(
         status,
         headers,
         directives: said,
+        expires_counts: _,
     } = response;
     let refuse_if = |holds: bool, reason: NotKept| if holds { Err(reason) } else { Ok(()) };
     refuse_if(request.method != MethodKind::Get, NotKept::Method)?;
@@ -156,6 +157,7 @@ fn is_good_answer(sharing: Sharing, response: &ResponseHead<'_>) -> bool {
         status,
         headers,
         directives: said,
+        expires_counts: _,
     } = response;
     let answer = (status.is_success() || status.is_redirection()) && *status != StatusCode::NOT_MODIFIED;
     let marked = match sharing {

@@ -71,6 +71,7 @@ pub mod freshness;
 mod grammar;
 pub mod hop;
 pub mod invalidate;
+pub mod lifetime;
 pub mod problem;
 mod problem_kind;
 pub mod proxy_status;

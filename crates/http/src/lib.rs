@@ -63,6 +63,8 @@
 pub mod age;
 pub mod cache_status;
 pub mod dates;
+pub mod decide;
+pub mod decision;
 pub mod degraded;
 pub mod delays;
 pub mod directives;
@@ -79,6 +81,7 @@ pub mod reuse;
 mod sf;
 pub mod status;
 pub mod store_rules;
+pub mod stored;
 pub mod targeted;
 #[cfg(test)]
 mod testing;

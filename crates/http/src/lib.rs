@@ -60,7 +60,9 @@
 //! nothing gives fresh answers from a store yet: heuristic lifetimes (C09), the request's own limits (C19,
 //! C20) and validation (C21-C25).
 
+pub mod accept;
 pub mod age;
+pub mod answer;
 pub mod cache_status;
 pub mod dates;
 pub mod decide;
@@ -80,6 +82,7 @@ pub mod preconditions;
 pub mod problem;
 mod problem_kind;
 pub mod proxy_status;
+pub mod ranges;
 pub mod reuse;
 mod sf;
 pub mod status;

@@ -172,7 +172,7 @@ impl Decision {
 
     /// Returns what a first decision means to `Cache-Status` (CS2, CS4): a hit, or going forward and why.
     ///
-    /// Keep it until the answer is written; then fill in the status, `stored` and `collapsed`. `None` where
+    /// Keep it until the answer is written; then [`Handling::after_asking`] fills in what came of it. `None` where
     /// that member was already settled by the decision before asking, and for `only-if-cached`, which has no
     /// stored response behind it (CS6).
     #[must_use]

@@ -1,7 +1,7 @@
 //! Decides what of a request and of a response head the rules look at, and for whom a copy is meant.
 //! It exists so that a head is read once, and so that a kept copy carries the few facts that later questions
 //! need.
-//! It refuses to judge: whether to keep is [`crate::store_rules`], whether to give is [`crate::reuse`].
+//! It refuses to judge: whether to keep is [`crate::store_rules`], whether to give is [`mod@crate::decide`].
 
 use http::header::{AUTHORIZATION, COOKIE, HeaderMap, HeaderName};
 use http::{Method, StatusCode};

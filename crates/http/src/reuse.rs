@@ -1,7 +1,7 @@
 //! Decides whether a kept answer may be given to the request at hand, and what forbids giving it stale.
 //! It exists because the question is asked again at every lookup, also on the stale path and for joined
 //! callers, where it is easily forgotten.
-//! It refuses to weigh ages and `Vary`; those are [`crate::age`] and [`crate::vary`].
+//! It refuses to weigh ages, requests and `Vary`; those are [`mod@crate::decide`] and [`crate::vary`].
 
 use std::fmt;
 

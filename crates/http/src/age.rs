@@ -75,7 +75,7 @@ pub fn freshness_lifetime(
     }
     said.max_age.or_else(|| {
         let expires = headers.get(EXPIRES)?;
-        let Some(expires) = HttpDate::parse(expires.as_bytes(), received) else {
+        let Some(expires) = HttpDate::parse_expiration(expires.as_bytes(), received) else {
             return Some(Duration::ZERO);
         };
         let date = HttpDate::from_field(headers, &DATE, received).unwrap_or(received);
@@ -226,7 +226,14 @@ mod tests {
 
     #[test]
     fn c08_invalid_or_past_expires_is_already_expired() {
-        for value in ["0", "-1", "", "tomorrow", "Sun, 06 Nov 1994 08:49:36 GMT"] {
+        for value in [
+            "0",
+            "-1",
+            "",
+            "tomorrow",
+            "Sun, 06 Nov 1994 08:49:36 GMT",
+            "Sun, 06 Nov 1994 09:49:37 UTC",
+        ] {
             assert_eq!(
                 lifetime(&[("expires", value)], Sharing::Shared),
                 Some(0),

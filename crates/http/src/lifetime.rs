@@ -83,7 +83,9 @@ impl Lifetime {
         if heuristic == Heuristic::OFF || !(marked || heuristically_cacheable(head.status)) {
             return Self::Unknown;
         }
-        let Some(modified) = HttpDate::from_field(head.headers, &LAST_MODIFIED, received) else {
+        let modified = head.headers.get(LAST_MODIFIED);
+        let Some(modified) = modified.and_then(|line| HttpDate::parse_expiration(line.as_bytes(), received))
+        else {
             return Self::Unknown;
         };
         let date = HttpDate::from_field(head.headers, &DATE, received).unwrap_or(received);

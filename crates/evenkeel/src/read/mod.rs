@@ -22,7 +22,7 @@ use crate::{
     dependency::Dependency,
     event::EventKind,
     hold::Hold,
-    key::{self, EmptyScopePart, Scope},
+    key::{self, EmptyScopePart, Key, Scope},
     lent::Lent,
     memory::{Entry, FUTURE, Memory, Put},
     parked::park,
@@ -135,11 +135,12 @@ where
         F: FnOnce(Call<'a>) -> Fut,
         Fut: Future<Output = Result<T, E>>,
     {
-        let key = match self.inner.key_of(scope, key) {
+        let mut place = Key::new();
+        let key = match self.inner.key_of(&mut place, scope, key) {
             Ok(key) => key,
             Err(misuse) => return Err(self.inner.misused(misuse)),
         };
-        let mut running = Running::begin(&self.inner, key.as_ref(), None, asker);
+        let mut running = Running::begin(&self.inner, key, None, asker);
         match running.start() {
             Halt::Ended(end) => end,
             Halt::Admit => match running.admit(Lent::Borrowed(&self.inner.dependency.0)) {
@@ -207,11 +208,12 @@ where
         F: FnOnce(Call<'static>, Option<Permit<'static>>) -> Fut + Send + 'static,
         Fut: Future<Output = Result<T, E>> + Send + 'static,
     {
-        let key = match self.inner.key_of(&scope, key.as_ref()) {
+        let mut place = Key::new();
+        let key = match self.inner.key_of(&mut place, &scope, key.as_ref()) {
             Ok(key) => key,
             Err(misuse) => return Err(self.inner.misused(misuse)),
         };
-        Running::begin(&self.inner, key.as_ref(), usable, Asker::Traffic)
+        Running::begin(&self.inner, key, usable, Asker::Traffic)
             .owned(work)
             .await
     }

@@ -109,6 +109,7 @@ where
     }
 
     /// Asks for admission of one attempt, and fixes its limit.
+    #[inline(always)]
     pub(crate) fn admit<'d>(
         &mut self,
         dependency: Lent<'d, dependency::Inner>,
@@ -121,6 +122,7 @@ where
     }
 
     /// Ends a call that was refused admission: by the ladder, or not at all.
+    #[inline(always)]
     pub(crate) fn refused(&mut self, refusal: Refusal) -> End<T, E> {
         self.retry_at = refusal.retry_at;
         let step = self.call.refused(refusal.reason);

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use evenkeel_core::{BreakerRules, OpenFor, Ratio};
+use evenkeel_core::{BreakerRules, DependencyDraft, OpenFor, Ratio};
 use http::Uri;
 
 use super::{
@@ -107,6 +107,19 @@ pub(super) fn read(name: String, resources: &[String], mut fields: Fields<'_, '_
         .unwrap_or(Dependency::TIMEOUT);
     let concurrency = fields.integer("concurrency", 1, 1_000_000, "64");
     let breaker = breaker(&mut fields);
+    let draft = DependencyDraft {
+        name: name.clone(),
+        timeout: Some(timeout),
+        concurrency,
+        breaker: match &breaker {
+            Breaker::Off => None,
+            Breaker::On(rules) => Some(*rules),
+        },
+        rows: Vec::new(),
+    };
+    if let Err(found) = draft.check() {
+        fields.absorb(found);
+    }
     Some(Dependency {
         name,
         upstream: upstream?,

@@ -4,7 +4,7 @@
 
 use std::{ops::Range, time::Duration};
 
-use evenkeel_core::Problem;
+use evenkeel_core::{Problem, Problems};
 use toml::{
     Spanned,
     de::{DeTable, DeValue},
@@ -131,6 +131,13 @@ impl<'t> Fields<'_, 't> {
             .get(key)
             .map_or_else(|| self.span.clone(), Spanned::span);
         self.reader().problem(&place, span, seen, allowed, mend);
+    }
+
+    /// Takes over what the engine finds wrong with the settings of this table.
+    pub(super) fn absorb(&mut self, found: Problems) {
+        let mut placed = Problems::default();
+        placed.absorb(&self.place, found);
+        self.diagnostics.absorb(&placed, self.places);
     }
 
     /// Tells whether a key is written down.

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use evenkeel_core::WhenBusy;
+use evenkeel_core::{ReadDraft, RungRule, WhenBusy};
 use http::{HeaderValue, StatusCode};
 
 use super::{
@@ -77,6 +77,16 @@ pub struct KeepIf {
     pub status: Vec<StatusCode>,
     /// Not a body of no bytes, nor of an empty JSON array, object or null.
     pub not_empty: bool,
+}
+
+impl Rung {
+    /// Returns the rule by which the engine checks it.
+    const fn rule(&self) -> RungRule {
+        match self {
+            Self::Stale(max_age) => RungRule::Stale { max_age: *max_age },
+            Self::Default(_) => RungRule::Default,
+        }
+    }
 }
 
 impl Route {
@@ -166,6 +176,21 @@ pub(super) fn read(dependencies: &[String], earlier: &[Route], mut fields: Field
             );
         }
     }
+    let when_busy = when_busy.unwrap_or_default();
+    if let Some(name) = &name {
+        let draft = ReadDraft {
+            name: name.clone(),
+            deadline: Some(deadline),
+            fresh_for: None,
+            ladder: ladder.iter().map(Rung::rule).collect(),
+            exact,
+            when_busy,
+            coalesce,
+        };
+        if let Err(found) = draft.check() {
+            fields.absorb(found);
+        }
+    }
     Some(Route {
         name: name?,
         pattern: pattern?,
@@ -173,7 +198,7 @@ pub(super) fn read(dependencies: &[String], earlier: &[Route], mut fields: Field
         deadline,
         scope,
         ladder,
-        when_busy: when_busy.unwrap_or_default(),
+        when_busy,
         exact,
         keep_if,
         max_body: max_body

@@ -5,12 +5,10 @@
 
 use std::{
     collections::VecDeque,
-    future::poll_fn,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
-    task::Poll,
 };
 
 use bytes::{Bytes, BytesMut};
@@ -85,8 +83,7 @@ impl Exchange {
         let home = Arc::clone(&route.upstream);
         let mut stream = Stream::new(body, link, home, permit, route.limits.stream_idle);
         if stream.length() == Some(0) {
-            // Nobody will ask for a body that is not there, so its end is here.
-            poll_fn(|context| Poll::Ready(stream.end(context))).await;
+            stream.end_now().await;
         }
         if !self.holds_back() {
             return self.let_through(parts, stream, None);

@@ -12,8 +12,8 @@ pub(crate) struct Router(Node);
 
 #[derive(Debug, Default)]
 struct Node {
-    literal: HashMap<String, Node>,
-    one: Option<Box<Node>>,
+    literal: HashMap<String, Self>,
+    one: Option<Box<Self>>,
     rest: Option<usize>,
     end: Option<usize>,
 }

@@ -3,7 +3,7 @@
 //! It refuses to cut a running answer off before the drain time is over.
 
 use std::{
-    future::{Future, poll_fn},
+    future::{Future as _, poll_fn},
     io,
     net::SocketAddr,
     pin::pin,

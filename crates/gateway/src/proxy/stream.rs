@@ -115,8 +115,17 @@ impl Stream {
         }
     }
 
+    /// Ends a body of no bytes, for whose end nobody will ask.
+    pub(super) async fn end_now(&mut self) {
+        std::future::poll_fn(|context| {
+            self.end(context);
+            Poll::Ready(())
+        })
+        .await;
+    }
+
     /// Ends cleanly: the connection goes home if it is ready for another exchange.
-    pub(super) fn end(&mut self, context: &mut Context<'_>) {
+    fn end(&mut self, context: &mut Context<'_>) {
         self.permit = None;
         if let Some(mut link) = self.link.take()
             && link.poll_idle(context)

@@ -35,13 +35,19 @@ pub(crate) enum Trouble {
 impl Trouble {
     /// Names the failure of a connection attempt.
     pub(super) fn of_connecting(error: &io::Error) -> Self {
-        match error.kind() {
-            io::ErrorKind::HostUnreachable
-            | io::ErrorKind::NetworkUnreachable
-            | io::ErrorKind::AddrNotAvailable => Self::Unroutable,
-            io::ErrorKind::TimedOut => Self::ConnectTimedOut,
-            io::ErrorKind::ConnectionReset | io::ErrorKind::ConnectionAborted => Self::Terminated,
-            _ => Self::Refused,
+        use io::ErrorKind as Kind;
+        let kind = error.kind();
+        if matches!(
+            kind,
+            Kind::HostUnreachable | Kind::NetworkUnreachable | Kind::AddrNotAvailable
+        ) {
+            Self::Unroutable
+        } else if kind == Kind::TimedOut {
+            Self::ConnectTimedOut
+        } else if matches!(kind, Kind::ConnectionReset | Kind::ConnectionAborted) {
+            Self::Terminated
+        } else {
+            Self::Refused
         }
     }
 

@@ -19,7 +19,7 @@ use evenkeel::{Engine, ManualClock};
 use evenkeel_gateway::{Gateway, config, proxy::Limits};
 use parking_lot::Mutex;
 use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::{TcpListener, TcpStream},
     task::JoinHandle,
 };

@@ -6,7 +6,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use evenkeel::{Reason, Unanswered};
-use evenkeel_http::problem::{Problem, ProblemKind, SkippedRung};
+use evenkeel_http::{
+    problem::{Problem, ProblemKind, SkippedRung},
+    proxy_status::{ProxyError, ProxyStatus},
+};
 use http::{
     Response,
     header::{ALLOW, HeaderValue},
@@ -24,6 +27,12 @@ pub(super) fn misdirected(kind: ProblemKind, detail: Option<&str>) -> Response<O
         ..Problem::new(kind)
     };
     let mut response = of_problem(&problem);
+    let status = ProxyStatus {
+        proxy: labels::NAME,
+        error: Some(ProxyError::HttpRequestError),
+        received_status: None,
+    };
+    status.append_to(response.headers_mut());
     if kind == ProblemKind::MethodNotAllowed {
         response
             .headers_mut()

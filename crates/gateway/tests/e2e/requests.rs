@@ -22,6 +22,8 @@ async fn other_methods_and_other_paths_are_refused_with_a_problem_and_never_sent
             "{method}"
         );
         assert_eq!(answer.header("content-type"), Some("application/problem+json"));
+        let proxy_status = answer.header("proxy-status");
+        assert_eq!(proxy_status, Some("evenkeel; error=http_request_error"), "ps2");
     }
     for path in ["/", "/r", "/r/", "/r/1/2", "/R/1"] {
         let answer = bench.get(path).await;

@@ -38,7 +38,6 @@ use super::{
 pub(crate) struct Exchange {
     pub(super) route: Arc<Route>,
     pub(super) request: Parts,
-    pub(super) facts: RequestFacts,
     pub(super) authority: HeaderValue,
     pub(super) peer: Arc<Peer>,
     pub(super) handed: Mutex<Handed>,
@@ -51,7 +50,7 @@ pub(crate) struct Exchange {
 pub(super) struct Handed {
     /// The fields as they came, so that they need not be copied for the one who asked.
     pub(super) headers: Option<HeaderMap>,
-    pub(super) stream: Option<Stream>,
+    pub(super) stream: Option<Box<Stream>>,
     pub(super) lease: Option<Lease>,
 }
 
@@ -151,7 +150,7 @@ impl Exchange {
         let status = head.status;
         *self.handed.lock() = Handed {
             headers: Some(self.answered(head)),
-            stream: Some(stream),
+            stream: Some(Box::new(stream)),
             lease: None,
         };
         if in_error_set(status) {
@@ -205,7 +204,7 @@ impl Exchange {
             return Verdict::leave(None);
         }
         let received = Received {
-            request: &self.facts,
+            request: &self.facts(),
             request_headers: &self.request.headers,
             status: head.status,
             headers: &head.headers,
@@ -215,9 +214,15 @@ impl Exchange {
         keep::judge(&received, &self.route.keep_if)
     }
 
+    /// Reads what the store rules need to know of the request.
+    pub(super) fn facts(&self) -> RequestFacts {
+        RequestFacts::of(&self.request.method, &self.request.headers, NO_IGNORED_COOKIES)
+    }
+
     /// Prepares the fields of an answer for this side of the gateway.
     fn answered(&self, head: response::Parts) -> HeaderMap {
         let mut headers = head.headers;
+        headers.reserve(ADDED);
         strip_hop_by_hop(&mut headers);
         self.route.via.append(&mut headers, head.version);
         if self.route.keeps && !headers.contains_key(DATE) {
@@ -227,6 +232,12 @@ impl Exchange {
         headers
     }
 }
+
+/// Contracts cannot name cookies to be ignored yet: every cookie counts.
+const NO_IGNORED_COOKIES: &[&str] = &[];
+
+/// The fields added to a live answer: `Via`, `Date`, and the two labels.
+const ADDED: usize = 4;
 
 /// Joins the pieces of a body; a single one, the usual case, is not copied.
 fn joined(mut pieces: VecDeque<Bytes>, length: usize) -> Bytes {

@@ -87,6 +87,7 @@ impl Stream {
             polled = Pin::new(&mut self.body).poll_frame(context);
         }
         match polled {
+            Poll::Pending if link.has_ended() => self.cut(context),
             Poll::Pending => self.poll_idle(context),
             Poll::Ready(None) => {
                 self.end(context);
@@ -128,7 +129,7 @@ impl Stream {
     fn end(&mut self, context: &mut Context<'_>) {
         self.permit = None;
         if let Some(mut link) = self.link.take()
-            && link.poll_idle(context)
+            && link.is_done(context)
         {
             self.home.put(link);
         }
@@ -168,11 +169,11 @@ impl Body for Stream {
     }
 
     fn size_hint(&self) -> SizeHint {
-        let ahead: u64 = self.ahead.iter().map(|bytes| bytes.len() as u64).sum();
-        if self.link.is_none() && !self.cut {
-            return SizeHint::with_exact(ahead);
-        }
         let body = self.body.size_hint();
+        if self.ahead.is_empty() {
+            return body;
+        }
+        let ahead: u64 = self.ahead.iter().map(|bytes| bytes.len() as u64).sum();
         let mut hint = SizeHint::new();
         hint.set_lower(body.lower().saturating_add(ahead));
         if let Some(upper) = body.upper() {

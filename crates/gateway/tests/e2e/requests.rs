@@ -121,7 +121,6 @@ async fn case_063_hop_by_hop_fields_end_at_the_hop_and_the_upstream_connection_i
             "host",
             "via",
             "x-forwarded-for",
-            "x-forwarded-host",
             "x-forwarded-proto",
             "x-kept",
         ];

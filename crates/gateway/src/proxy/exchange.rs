@@ -15,7 +15,7 @@ use bytes::{Bytes, BytesMut};
 use evenkeel::{Class, Permit};
 use evenkeel_http::{dates::HttpDate, facts::RequestFacts, hop::strip_hop_by_hop, status::in_error_set};
 use http::{
-    HeaderMap, HeaderValue, Method,
+    HeaderMap, HeaderValue, Method, StatusCode,
     header::{DATE, TRANSFER_ENCODING},
     request::Parts,
     response,
@@ -79,6 +79,10 @@ impl Exchange {
             .await?;
         let Head { response, link } = head;
         let (parts, body) = response.into_parts();
+        if parts.status == StatusCode::SWITCHING_PROTOCOLS {
+            // Nobody asked for another protocol: what follows on this connection is no answer (rule M09).
+            return Err(Trouble::Unreadable);
+        }
         let home = Arc::clone(&route.upstream);
         let mut stream = Stream::new(body, link, home, permit, route.limits.stream_idle);
         if stream.length() == Some(0) {

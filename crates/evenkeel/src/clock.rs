@@ -75,7 +75,7 @@ impl From<ManualClock> for Clock {
 #[derive(Debug)]
 struct SystemClock {
     wall_minus_mono: AtomicI64,
-    compared_at: AtomicI64,
+    compare_at: AtomicI64,
 }
 
 /// The wall clock is only shown, so it is compared with boot time this often and derived in between: the
@@ -86,7 +86,7 @@ impl SystemClock {
     fn new() -> Self {
         let clock = Self {
             wall_minus_mono: AtomicI64::new(0),
-            compared_at: AtomicI64::new(i64::MIN),
+            compare_at: AtomicI64::new(i64::MIN),
         };
         clock.compare(boot_nanos());
         clock
@@ -94,7 +94,7 @@ impl SystemClock {
 
     fn now(&self) -> Now {
         let mono = boot_nanos();
-        if mono.saturating_sub(self.compared_at.load(Ordering::Relaxed)) >= COMPARE_EVERY_NANOS {
+        if mono >= self.compare_at.load(Ordering::Relaxed) {
             self.compare(mono);
         }
         let wall = mono.saturating_add(self.wall_minus_mono.load(Ordering::Relaxed));
@@ -110,16 +110,16 @@ impl SystemClock {
             wall_nanos(SystemTime::now()).saturating_sub(mono),
             Ordering::Relaxed,
         );
-        self.compared_at.store(mono, Ordering::Relaxed);
+        self.compare_at
+            .store(mono.saturating_add(COMPARE_EVERY_NANOS), Ordering::Relaxed);
     }
 }
 
 #[expect(clippy::disallowed_methods, reason = "this is where boot time is read")]
 fn boot_nanos() -> i64 {
     let read = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
-    read.tv_sec
-        .saturating_mul(1_000_000_000)
-        .saturating_add(read.tv_nsec)
+    // A machine that has been up for 292 years may wrap around.
+    read.tv_sec.wrapping_mul(1_000_000_000).wrapping_add(read.tv_nsec)
 }
 
 /// Converts a system time to nanoseconds since the epoch, saturating 292 years away on either side.

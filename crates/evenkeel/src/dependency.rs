@@ -19,11 +19,27 @@ use crate::{
 };
 
 /// The trips and periods of a circuit breaker, in the words of the contract.
+///
+/// At least one trip has to be declared: [`consecutive`](Self::consecutive), [`failure_ratio`](Self::failure_ratio),
+/// or both. The order of the settings does not matter.
+///
+/// ```
+/// # use evenkeel::{Class, Engine, State};
+/// # use std::time::Duration;
+/// let guard = Engine::system()
+///     .read::<u32>("g")
+///     .breaker(|b| b.consecutive(5).failure_ratio(500_000, Duration::from_secs(10), 20).close_after(2))
+///     .classify(|_: &()| Class::OUTAGE)
+///     .build()?;
+/// assert_eq!(guard.dependency().status().state, Some(State::Closed));
+/// # Ok::<(), evenkeel::Problems>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct BreakerBuilder(BreakerRules);
 
 impl BreakerBuilder {
-    /// Trips after this many failures in a row.
+    /// Trips after this many failures in a row: 1 to 1 000 000. A success starts the count anew; what counts as
+    /// neither, such as a refusal, does not.
     #[must_use]
     pub const fn consecutive(mut self, failures: u32) -> Self {
         self.0.consecutive = Some(failures);
@@ -31,6 +47,8 @@ impl BreakerBuilder {
     }
 
     /// Trips when at least `failures_ppm` parts per million of `min_calls` or more calls in `window` failed.
+    ///
+    /// 1 to 1 000 000 parts, a window of 100 ms to 1 h, and 1 to 1 000 000 calls.
     #[must_use]
     pub const fn failure_ratio(mut self, failures_ppm: u32, window: Duration, min_calls: u32) -> Self {
         self.0.ratio = Some(Ratio {
@@ -41,18 +59,24 @@ impl BreakerBuilder {
         self
     }
 
-    /// Stays open for `first`, doubled with each reopening in a row, `longest` at most, each ± 20 %.
+    /// Stays open for `first`, doubled with each reopening in a row, `longest` at most, each ± 20 % or what
+    /// [`jitter`](Self::jitter) says. Both 1 ms to a day; without this, 0.5 s and 2 s.
     #[must_use]
     pub const fn open_for(mut self, first: Duration, longest: Duration) -> Self {
+        let jitter_ppm = match self.0.open_for {
+            OpenFor::Timed { jitter_ppm, .. } => jitter_ppm,
+            OpenFor::Manual => BreakerRules::JITTER_PPM,
+        };
         self.0.open_for = OpenFor::Timed {
             first,
             longest,
-            jitter_ppm: BreakerRules::JITTER_PPM,
+            jitter_ppm,
         };
         self
     }
 
-    /// Spreads the open periods by this many parts per million either way, instead of 20 %.
+    /// Spreads the open periods by this many parts per million either way, instead of 20 %: 0 to 500 000. Has no
+    /// effect together with [`open_until_probed`](Self::open_until_probed).
     #[must_use]
     pub const fn jitter(mut self, ppm: u32) -> Self {
         if let OpenFor::Timed { first, longest, .. } = self.0.open_for {
@@ -65,28 +89,33 @@ impl BreakerBuilder {
         self
     }
 
-    /// Stays open until somebody probes by hand.
+    /// Stays open until somebody probes by hand, with [`Read::probe`](crate::Read::probe), or resets it.
     #[must_use]
     pub const fn open_until_probed(mut self) -> Self {
         self.0.open_for = OpenFor::Manual;
         self
     }
 
-    /// Lets this many probes run at once.
+    /// Lets this many probes run at once: 1 to 1000, without this 1.
     #[must_use]
     pub const fn probes(mut self, probes: u32) -> Self {
         self.0.probes = probes;
         self
     }
 
-    /// Closes after this many successful probes in a row.
+    /// Closes after this many successful probes in a row: 1 to 1000, without this 1. It may be more than
+    /// [`probes`](Self::probes): they then prove the recovery one after the other.
     #[must_use]
     pub const fn close_after(mut self, successes: u32) -> Self {
         self.0.close_after = successes;
         self
     }
 
-    /// Counts a probe without a verdict as failed after this long, instead of after the timeout.
+    /// Counts a probe without a verdict as failed after this long, instead of after the timeout: 1 ms to 1 h, and not
+    /// less than the timeout. Where no timeout is declared either it is 1 s.
+    ///
+    /// It says when the breaker stops waiting. A probe in the background ends then too; one that a caller waits for
+    /// ends with that caller's limits.
     #[must_use]
     pub const fn lease(mut self, lease: Duration) -> Self {
         self.0.lease = Some(lease);
@@ -114,21 +143,21 @@ impl DependencyBuilder {
         }
     }
 
-    /// Ends an attempt after this long, and counts it as a failure.
+    /// Ends an attempt after this long, and counts it as a failure: 1 ms to 1 h. Its work is dropped then and there.
     #[must_use]
     pub const fn timeout(mut self, timeout: Duration) -> Self {
         self.draft.timeout = Some(timeout);
         self
     }
 
-    /// Lets this many attempts be in flight at once; more are refused without waiting.
+    /// Lets this many attempts be in flight at once, 1 to 1 000 000; more are refused without waiting.
     #[must_use]
     pub const fn concurrency(mut self, permits: u32) -> Self {
         self.draft.concurrency = Some(permits);
         self
     }
 
-    /// Stops asking by these rules.
+    /// Stops asking a dependency that fails, by these rules. Called again, it changes the rules it made before.
     #[must_use]
     pub fn breaker(mut self, rules: impl FnOnce(BreakerBuilder) -> BreakerBuilder) -> Self {
         let BreakerBuilder(rules) = rules(BreakerBuilder(self.draft.breaker.unwrap_or(BreakerRules::NONE)));
@@ -136,14 +165,16 @@ impl DependencyBuilder {
         self
     }
 
-    /// Draws on a resource that others draw on too.
+    /// Draws on a resource that others draw on too: each attempt takes a permit of the dependency and one of each
+    /// resource, or none of any.
     #[must_use]
     pub fn uses(mut self, resource: &Resource) -> Self {
         self.uses.push(resource.clone());
         self
     }
 
-    /// Replaces a row of the classification table.
+    /// Replaces a row of the classification table: what a result of this class does to the breaker, and whether
+    /// the call may go on to a lower rung. Rows for answers, faults, local refusals and cancelled calls are fixed.
     #[must_use]
     pub fn row(mut self, class: Class, row: Row) -> Self {
         self.draft.rows.push((class, row));

@@ -81,7 +81,19 @@ impl std::error::Error for EmptyScopePart {}
 
 /// Writes the key of one call: the guard's part of it, then each scope part, then the caller's key.
 pub(crate) fn write<S: Scope>(guard: &[u8], scope: &S, key: &[u8]) -> Result<Key, EmptyScopePart> {
-    let mut whole = Key::from_slice(guard);
+    let mut whole = Key::new();
+    write_into(&mut whole, guard, scope, key)?;
+    Ok(whole)
+}
+
+/// Writes the key of one call into a place of the caller's: a key is too large to be handed about.
+pub(crate) fn write_into<S: Scope>(
+    whole: &mut Key,
+    guard: &[u8],
+    scope: &S,
+    key: &[u8],
+) -> Result<(), EmptyScopePart> {
+    *whole = Key::from_slice(guard);
     let mut parts = 0;
     let mut empty = None;
     scope.parts(&mut |part| {
@@ -89,11 +101,11 @@ pub(crate) fn write<S: Scope>(guard: &[u8], scope: &S, key: &[u8]) -> Result<Key
         if part.is_empty() {
             empty = empty.or(Some(EmptyScopePart { part: parts }));
         }
-        append(&mut whole, part.as_bytes());
+        append(whole, part.as_bytes());
     });
     whole.push(KEY_FOLLOWS);
     whole.extend_from_slice(key);
-    empty.map_or(Ok(whole), Err)
+    empty.map_or(Ok(()), Err)
 }
 
 /// Ends the scope, however many parts it has. No part starts with this byte, because no length does.

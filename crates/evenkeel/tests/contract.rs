@@ -507,3 +507,11 @@ fn each_limit_is_accepted_and_one_past_it_is_not() {
         assert_eq!(engine.dependency(&name).build().is_ok(), fits, "{name:?}");
     }
 }
+
+#[tokio::test]
+async fn the_order_of_a_breakers_settings_does_not_matter() {
+    let jitter_last = day_of(|_, b| b.breaker(|b| b.consecutive(1).open_for(SECOND, SECOND).jitter(0))).await;
+    let jitter_first =
+        day_of(|_, b| b.breaker(|b| b.jitter(0).open_for(SECOND, SECOND).consecutive(1))).await;
+    assert_eq!(jitter_last, jitter_first);
+}

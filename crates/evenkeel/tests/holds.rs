@@ -101,6 +101,27 @@ async fn call(guard: &Guard, origin: &Origin, says: Result<u32, Fail>) -> End<u3
 }
 
 #[tokio::test]
+async fn a_probe_by_hand_gets_around_no_hold() {
+    for shape in Shape::every() {
+        for mode in HoldMode::ALL {
+            let when = format!("{mode:?} on {shape:?}");
+            let (_, _, guard) = shape.build();
+            guard.hold(hold(mode, None)).unwrap();
+            let origin = Origin::default();
+            let probed = guard.probe((), "k", |_| origin.clone().ask_now(Ok(9))).await;
+            if mode == HoldMode::ForcedClosed {
+                assert_eq!(probed.unwrap().rung, Rung::Live, "{when}");
+                assert_eq!(origin.asked(), 1, "{when}");
+                continue;
+            }
+            assert_eq!(origin.asked(), 0, "a probe: {when}");
+            let end = call(&guard, &origin, Ok(9)).await;
+            assert_eq!(probed, end, "a probe gets what a call gets: {when}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn every_mode_does_to_every_contract_what_the_table_says() {
     for shape in Shape::every() {
         for mode in HoldMode::ALL {

@@ -321,3 +321,18 @@ fn a_guard_adds_to_the_future_it_wraps_and_does_not_multiply_it() {
         );
     }
 }
+
+#[test]
+fn the_futures_of_calls_can_be_sent_where_their_work_can() {
+    fn sendable<F: Future + Send>(_: &F) {}
+    let (_, engine) = engine();
+    let guard = engine.read::<u32>("g").classify(Fail::class).build().unwrap();
+    let local = std::rc::Rc::new(1);
+    sendable(&guard.call((), "k", |_| async { Ok(1) }));
+    sendable(&guard.probe((), "k", |_| async { Ok(1) }));
+    sendable(&guard.call_owned((), "k", |_| async { Ok(1) }));
+    sendable(&guard.call_work((), "k", Some(&|_: &u32| true), |_, _| async { Ok(1) }));
+    // And what borrows and stays on its thread may be called too.
+    let mut call = Box::pin(guard.call((), "k", |_| async { Ok(*local) }));
+    assert!(poll(call.as_mut()).is_ready());
+}

@@ -22,7 +22,7 @@ use crate::{
     dependency::Dependency,
     event::EventKind,
     hold::Hold,
-    key::{self, EmptyScopePart, Scope},
+    key::{self, EmptyScopePart, Key, Scope},
     lent::Lent,
     memory::{Entry, FUTURE, Memory, Put},
     parked::park,
@@ -82,6 +82,11 @@ where
     /// leaves. A call of this kind never joins another, and when the breaker is due for a probe this call waits
     /// for it; see [`Read::call_owned`] for the other kind.
     ///
+    /// `key` says what is asked for, within this guard and scope; any bytes, also none.
+    ///
+    /// With the system's clock a timeout or deadline needs tokio's timer: outside a runtime that has it, tokio
+    /// panics once such a call has to wait.
+    ///
     /// # Errors
     /// [`Unanswered`], when no rung could answer or the dependency's own error is passed on.
     pub async fn call<'a, F, Fut>(
@@ -100,7 +105,9 @@ where
     /// Makes one attempt as a person's probe, whatever the open period says; with the breaker closed it is an
     /// ordinary call. A success closes the breaker and replaces the snapshot; a failure leaves it open.
     ///
-    /// Under a hold that keeps the dependency from being asked there is no probe either.
+    /// It asks even if a fresh copy is at hand, but not beyond the number of probes that may run at once. Under a
+    /// hold that keeps the dependency from being asked there is no probe either; under forced-closed it is an
+    /// ordinary call.
     ///
     /// # Errors
     /// As [`Read::call`].
@@ -128,11 +135,12 @@ where
         F: FnOnce(Call<'a>) -> Fut,
         Fut: Future<Output = Result<T, E>>,
     {
-        let key = match self.inner.key_of(scope, key) {
+        let mut place = Key::new();
+        let key = match self.inner.key_of(&mut place, scope, key) {
             Ok(key) => key,
             Err(misuse) => return Err(self.inner.misused(misuse)),
         };
-        let mut running = Running::begin(&self.inner, key.as_ref(), None, asker);
+        let mut running = Running::begin(&self.inner, key, None, asker);
         match running.start() {
             Halt::Ended(end) => end,
             Halt::Admit => match running.admit(Lent::Borrowed(&self.inner.dependency.0)) {
@@ -181,8 +189,11 @@ where
     /// Makes one call like [`Read::call_owned`], for work that outlives its result, such as a streamed body.
     ///
     /// The permit is the work's: dropping it says that the work has ended, and putting it into the result keeps
-    /// it in use for as long as that lives. `usable` says whether a value that is held may be given to this
-    /// caller; where it says no the rung is skipped as forbidden.
+    /// it in use for as long as that lives. A result that holds its permit must not be kept (see
+    /// [`ReadBuilder::terms`]) nor shared (see [`ReadBuilder::share_if`]), or the copy holds it too.
+    ///
+    /// `usable` says whether a value that was not made for this caller may be given to it: where it says no a
+    /// snapshot is skipped as forbidden, and a shared result is not shared with this caller, which asks by itself.
     ///
     /// # Errors
     /// As [`Read::call`].
@@ -197,17 +208,18 @@ where
         F: FnOnce(Call<'static>, Option<Permit<'static>>) -> Fut + Send + 'static,
         Fut: Future<Output = Result<T, E>> + Send + 'static,
     {
-        let key = match self.inner.key_of(&scope, key.as_ref()) {
+        let mut place = Key::new();
+        let key = match self.inner.key_of(&mut place, &scope, key.as_ref()) {
             Ok(key) => key,
             Err(misuse) => return Err(self.inner.misused(misuse)),
         };
-        Running::begin(&self.inner, key.as_ref(), usable, Asker::Traffic)
+        Running::begin(&self.inner, key, usable, Asker::Traffic)
             .owned(work)
             .await
     }
 
-    /// Puts a snapshot in by hand, with the time at which it was observed. Without a time it is held but never
-    /// served. What is held and was observed later stays.
+    /// Puts a snapshot in by hand, with the time at which it was observed. Without a time, or with one ahead of the
+    /// wall clock, it is held but never served. What is held and was observed later stays.
     ///
     /// # Errors
     /// When a part of the scope is empty.

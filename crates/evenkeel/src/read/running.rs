@@ -77,8 +77,9 @@ where
             hold,
             now.mono,
         );
-        if asker == Asker::Person && first == Step::Look {
-            // A person who probes wants the dependency asked, whatever is kept.
+        let may_ask = hold.is_none() || observes(hold);
+        if asker == Asker::Person && may_ask && first == Step::Look {
+            // A person who probes wants the dependency asked, however fresh what is kept may be.
             first = call.found(None, now.mono);
         }
         Self {
@@ -108,6 +109,7 @@ where
     }
 
     /// Asks for admission of one attempt, and fixes its limit.
+    #[inline(always)]
     pub(crate) fn admit<'d>(
         &mut self,
         dependency: Lent<'d, dependency::Inner>,
@@ -120,6 +122,7 @@ where
     }
 
     /// Ends a call that was refused admission: by the ladder, or not at all.
+    #[inline(always)]
     pub(crate) fn refused(&mut self, refusal: Refusal) -> End<T, E> {
         self.retry_at = refusal.retry_at;
         let step = self.call.refused(refusal.reason);

@@ -67,12 +67,20 @@ impl<T, E> Inner<T, E> {
         }
     }
 
-    /// Writes the key of a call. Only calls that look something up, keep something or join somebody need one.
-    pub(crate) fn key_of<S: Scope>(&self, scope: &S, key: &[u8]) -> Result<Option<Key>, EmptyScopePart> {
+    /// Writes the key of a call into `place`. Only calls that look something up, keep something or join somebody
+    /// need one.
+    pub(crate) fn key_of<'k, S: Scope>(
+        &self,
+        place: &'k mut Key,
+        scope: &S,
+        key: &[u8],
+    ) -> Result<Option<&'k Key>, EmptyScopePart> {
         if self.contract.keeps_snapshots() || self.contract.coalesce() {
-            key::write(&self.key, scope, key).map(Some)
+            key::write_into(place, &self.key, scope, key)?;
+            Ok(Some(place))
         } else {
-            key::check(scope).map(|()| None)
+            key::check(scope)?;
+            Ok(None)
         }
     }
 

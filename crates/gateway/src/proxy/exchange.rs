@@ -3,12 +3,9 @@
 //! cannot be copied (a stream, the original fields) is handed from one to the other through it.
 //! It refuses to know the ladder; it reports what came, and the engine decides.
 
-use std::{
-    collections::VecDeque,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
 };
 
 use bytes::{Bytes, BytesMut};
@@ -123,13 +120,13 @@ impl Exchange {
         let Some(mut lease) = buffers.take(announced) else {
             return Ok(Read::Flowing(stream, Why::BuffersFull));
         };
-        let mut read = VecDeque::new();
-        let (mut length, mut room) = (0_usize, announced);
+        let mut read = Pieces::of(announced);
+        let mut room = announced;
         while let Some(frame) = stream.next().await {
             // Trailers are not held back; nothing that is kept may depend on them.
             let Ok(piece) = frame?.into_data() else { continue };
-            length = length.saturating_add(piece.len());
-            read.push_back(piece);
+            read.add(piece);
+            let length = read.length();
             let why = if length > max {
                 Some(Why::TooLarge)
             } else if length > room && !lease.grow(length - room) {
@@ -138,12 +135,12 @@ impl Exchange {
                 None
             };
             if let Some(why) = why {
-                stream.put_ahead(read);
+                stream.put_ahead(read.joined());
                 return Ok(Read::Flowing(stream, why));
             }
             room = room.max(length);
         }
-        Ok(Read::Whole(joined(read, length), lease))
+        Ok(Read::Whole(read.joined(), lease))
     }
 
     /// Hands the stream to the caller.
@@ -243,14 +240,67 @@ const NO_IGNORED_COOKIES: &[&str] = &[];
 /// The fields added to a live answer: `Via`, `Date`, and the two labels.
 const ADDED: usize = 4;
 
-/// Joins the pieces of a body; a single one, the usual case, is not copied.
-fn joined(mut pieces: VecDeque<Bytes>, length: usize) -> Bytes {
-    if pieces.len() <= 1 {
-        return pieces.pop_front().unwrap_or_default();
+/// A body being read. A single piece, the usual case, is not copied; more are copied together, so that a body
+/// of many small ones takes no more than its length.
+struct Pieces {
+    first: Bytes,
+    joined: BytesMut,
+    announced: usize,
+}
+
+impl Pieces {
+    fn of(announced: usize) -> Self {
+        Self {
+            first: Bytes::new(),
+            joined: BytesMut::new(),
+            announced,
+        }
     }
-    let mut whole = BytesMut::with_capacity(length);
-    for piece in pieces {
-        whole.extend_from_slice(&piece);
+
+    fn length(&self) -> usize {
+        self.first.len() + self.joined.len()
     }
-    whole.freeze()
+
+    fn add(&mut self, piece: Bytes) {
+        if self.length() == 0 {
+            self.first = piece;
+            return;
+        }
+        if !self.first.is_empty() {
+            self.joined
+                .reserve(self.announced.max(self.first.len() + piece.len()));
+            self.joined.extend_from_slice(&std::mem::take(&mut self.first));
+        }
+        self.joined.extend_from_slice(&piece);
+    }
+
+    fn joined(self) -> Bytes {
+        if self.joined.is_empty() {
+            self.first
+        } else {
+            self.joined.freeze()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_come_out_in_order_and_an_empty_one_changes_nothing() {
+        for (pieces, whole) in [
+            (&[][..], ""),
+            (&["", ""], ""),
+            (&["a"], "a"),
+            (&["", "a", "", "bc", "d"], "abcd"),
+        ] {
+            let mut read = Pieces::of(0);
+            for piece in pieces {
+                read.add(Bytes::from_static(piece.as_bytes()));
+            }
+            assert_eq!(read.length(), whole.len());
+            assert_eq!(read.joined(), whole);
+        }
+    }
 }

@@ -141,8 +141,8 @@ where
             Ok(key) => key,
             Err(misuse) => return Err(self.inner.misused(misuse)),
         };
-        let mut running = Running::begin(&self.inner, key, None, asker);
-        let mut step = running.start();
+        let (mut running, first) = Running::begin(&self.inner, key, None, asker);
+        let mut step = running.look_on(first);
         if step == Step::Admit {
             step = match running.admit(Lent::Borrowed(&self.inner.dependency.0)) {
                 Err(refusal) => running.refused(refusal),
@@ -218,9 +218,8 @@ where
             Ok(key) => key,
             Err(misuse) => return Err(self.inner.misused(misuse)),
         };
-        Running::begin(&self.inner, key, usable, Asker::Traffic)
-            .owned(work)
-            .await
+        let (mut running, first) = Running::begin(&self.inner, key, usable, Asker::Traffic);
+        running.owned(first, work).await
     }
 
     /// Puts a snapshot in by hand, with the time at which it was observed. Without a time, or with one ahead of the

@@ -25,12 +25,12 @@ where
     E: Send + Sync + 'static,
 {
     /// Drives the call with work that may outlive it.
-    pub(crate) async fn owned<F, Fut>(&mut self, work: F) -> End<T, E>
+    pub(crate) async fn owned<F, Fut>(&mut self, first: Step, work: F) -> End<T, E>
     where
         F: FnOnce(Call<'static>, Option<Permit<'static>>) -> Fut + Send + 'static,
         Fut: Future<Output = Result<T, E>> + Send + 'static,
     {
-        let first = self.start();
+        let first = self.look_on(first);
         if first != Step::Admit {
             return self.finish(first);
         }

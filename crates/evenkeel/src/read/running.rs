@@ -22,7 +22,6 @@ pub(crate) type End<T, E> = Result<Answer<T, E>, Unanswered<E>>;
 pub(crate) struct Running<'c, T, E> {
     pub(super) guard: &'c Arc<Inner<T, E>>,
     pub(super) call: ReadCall<'c>,
-    first: Step,
     /// Only calls that look something up, keep something or join somebody have a key.
     pub(super) key: Option<&'c Key>,
     pub(super) usable: Usable<'c, T>,
@@ -51,7 +50,7 @@ where
         key: Option<&'c Key>,
         usable: Usable<'c, T>,
         asker: Asker,
-    ) -> Self {
+    ) -> (Self, Step) {
         let now = guard.now();
         let (hold, retry_at) = match guard.look(now.mono) {
             None => (None, None),
@@ -74,10 +73,9 @@ where
             // A person who probes wants the dependency asked, however fresh what is kept may be.
             first = call.found(None, now.mono);
         }
-        Self {
+        let running = Self {
             guard,
             call,
-            first,
             key,
             usable,
             asker,
@@ -88,17 +86,13 @@ where
             cause: None,
             parked: false,
             counted: false,
-        }
+        };
+        (running, first)
     }
 
     /// Returns what an attempt needs of the call, and the mark to be kept while the call waits for it.
     pub(crate) const fn parts(&mut self) -> (Option<&'c Key>, &mut bool) {
         (self.key, &mut self.parked)
-    }
-
-    /// Returns [`Step::Admit`] if the call wants to ask the dependency, else what to finish it with.
-    pub(crate) fn start(&mut self) -> Step {
-        self.look_on(self.first)
     }
 
     /// Asks for admission of one attempt, and fixes its limit.
@@ -134,7 +128,7 @@ where
     }
 
     /// Looks things up until the call wants to ask somebody, or to end.
-    fn look_on(&mut self, mut step: Step) -> Step {
+    pub(crate) fn look_on(&mut self, mut step: Step) -> Step {
         while step == Step::Look {
             let facts = self.look();
             step = self.call.found(facts, self.now.mono);

@@ -319,8 +319,11 @@ impl ReadContract {
     }
 }
 
-/// Names become metric labels and header members, so they keep to characters that need no quoting there.
-fn check_name(place: &str, name: &str, problems: &mut Problems) {
+/// Adds a problem unless `name` is a name as every contract, dependency and resource has one.
+///
+/// Names become metric labels and header members, so they keep to characters that need no quoting there: 1 to 64
+/// of `A-Z a-z 0-9 - _ . /`.
+pub fn check_name(place: &str, name: &str, problems: &mut Problems) {
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/');
     if name.is_empty() || name.len() > 64 || !name.chars().all(fits) {
         problems.add(

@@ -138,7 +138,7 @@ pub use breaker::{
 pub use bulkhead::{Bulkhead, acquire_all};
 pub use call::{ReadCall, Step};
 pub use class::{Class, Outage, Row, Table, Verdict};
-pub use contract::{DependencyContract, DependencyDraft, ReadContract, ReadDraft, WhenBusy};
+pub use contract::{DependencyContract, DependencyDraft, ReadContract, ReadDraft, WhenBusy, check_name};
 pub use deadline::{Deadline, Limit};
 pub use dependency::{Dependency, Exclusive, Pass, Refusal};
 pub use ending::{Ending, Rung};

@@ -10,7 +10,7 @@ use evenkeel::{
     BreakerBuilder, Cause, Class, Engine, EventKind, Hold, HoldMode, ManualClock, Outage, Read, ReadBuilder,
     Reason, Rung, State, WhenBusy, default, stale,
 };
-use support::{End, Fail, MS, NS, Origin, SECOND, engine, poll, settle, wall};
+use support::{End, Fail, MS, NS, Origin, SECOND, engine, poll, settle, until, wall};
 
 type Guard = Read<u32, Fail>;
 type Builder = ReadBuilder<u32, evenkeel::Classifier<Fail>>;
@@ -275,9 +275,10 @@ fn case_014_holds_for_callers_on_many_threads() {
             let mut refused = 0;
             let (probing, calls): (Vec<_>, Vec<_>) = {
                 // All but the one that probes end by themselves.
-                while calls.iter().filter(|call| call.is_finished()).count() < 99 {
-                    tokio::task::yield_now().await;
-                }
+                until("99 have ended", || {
+                    calls.iter().filter(|call| call.is_finished()).count() == 99
+                })
+                .await;
                 calls.into_iter().partition(|call| !call.is_finished())
             };
             for call in calls {
@@ -393,23 +394,18 @@ async fn e21_a_callers_short_deadline_is_not_the_dependencys_failure_and_its_tim
 async fn e21_a_client_that_was_handed_the_callers_deadline_is_not_blamed_for_keeping_it() {
     for (waits, blamed) in [(100 * MS - NS, true), (100 * MS, false)] {
         let stage = Stage::new(|b| b, |b| b.deadline(100 * MS));
-        // The client is told what remains; when it gives up by itself before that, the dependency was too slow.
-        let clock = stage.clock.clone();
-        let late = stage
-            .guard
-            .call((), "k", |call| {
-                assert_eq!(call.remaining(), 100 * MS);
-                let mut polled = false;
-                std::future::poll_fn(move |context| {
-                    if std::mem::replace(&mut polled, true) {
-                        return Poll::Ready(Err(Fail::Late));
-                    }
-                    clock.advance(waits);
-                    context.waker().wake_by_ref();
-                    Poll::Pending
-                })
-            })
-            .await;
+        let mut call = Box::pin(stage.guard.call((), "k", |call| {
+            // The client is told what remains; when it gives up before that, the dependency was too slow.
+            assert_eq!(call.remaining(), 100 * MS);
+            stage.origin.clone().ask(Err::<u32, _>(Fail::Late))
+        }));
+        assert!(poll(call.as_mut()).is_pending());
+        stage.clock.advance(waits);
+        stage.origin.open();
+        let Poll::Ready(late) = poll(call.as_mut()) else {
+            panic!("not ended")
+        };
+        assert_eq!(late.as_ref().unwrap_err().cause, Some(Fail::Late));
         assert_eq!(reason(&late), Some(Reason::TimedOut));
         assert_eq!(stage.state() == State::Open, blamed, "after {waits:?}");
     }

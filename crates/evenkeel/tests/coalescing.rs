@@ -18,7 +18,7 @@ use evenkeel::{
     Answer, Class, Ending, ManualClock, Outage, Read, ReadBuilder, Reason, Rung, Skipped, State, default,
     stale,
 };
-use support::{End, Fail, MS, Origin, SECOND, engine, poll, settle};
+use support::{End, Fail, MS, Origin, SECOND, engine, poll, settle, until};
 use tokio::task::JoinHandle;
 
 type Guard = Read<u32, Fail>;
@@ -92,10 +92,11 @@ async fn case_036_a_result_that_may_not_be_shared_costs_two_rounds_and_the_key_i
         let calls = vec![start(&guard, &origin, Ok(8)), start(&guard, &origin, Ok(8))];
         settle().await;
         assert_eq!(origin.inside(), at_once, "after {pause} s");
-        while origin.inside() > 0 {
+        until("both are served", || {
             origin.open();
-            settle().await;
-        }
+            origin.inside() == 0
+        })
+        .await;
         assert!(all(calls).await.into_iter().all(|end| live(end) == 8));
     }
 }
@@ -519,13 +520,9 @@ async fn beyond_ten_thousand_flights_calls_go_alone_and_the_tables_empty_again()
         .collect();
     assert!(calls.iter_mut().all(|call| poll(call.as_mut()).is_pending()));
     assert_eq!(guard.flights(), (10_000, 0));
-    while origin.asked() < 10_001 {
-        settle().await;
-    }
+    until("all ask", || origin.asked() == 10_001).await;
     drop(calls);
-    while guard.flights().0 > 0 {
-        settle().await;
-    }
+    until("no flight is left", || guard.flights() == (0, 0)).await;
     assert_eq!(origin.inside(), 0);
 }
 

@@ -505,6 +505,7 @@ fn each_limit_is_accepted_and_one_past_it_is_not() {
             "{name:?}"
         );
         assert_eq!(engine.dependency(&name).build().is_ok(), fits, "{name:?}");
+        assert_eq!(engine.resource(&name, 1).is_ok(), fits, "{name:?}");
     }
 }
 

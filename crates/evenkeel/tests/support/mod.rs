@@ -5,6 +5,7 @@
 #![allow(
     dead_code,
     unreachable_pub,
+    clippy::panic,
     reason = "each test program includes this and uses a part of it"
 )]
 
@@ -67,6 +68,17 @@ pub async fn settle() {
     for _ in 0..64 {
         tokio::task::yield_now().await;
     }
+}
+
+/// Lets the tasks go on until `holds`. What does not come about in a great many turns never does.
+pub async fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    for _ in 0..100_000 {
+        if holds() {
+            return;
+        }
+        settle().await;
+    }
+    panic!("never: {what}");
 }
 
 /// Polls once, with a waker that wakes nobody.

@@ -11,7 +11,7 @@ mod shared;
 
 use std::{fmt, marker::PhantomData, pin::pin, sync::Arc, time::SystemTime};
 
-use evenkeel_core::{Asker, HoldMode, Mono, Problems, ReadContract};
+use evenkeel_core::{Asker, HoldMode, Mono, Problems, ReadContract, Step};
 
 pub use builder::{Classifier, LadderRung, ReadBuilder, Terms, Unclassified, default, stale};
 
@@ -28,7 +28,8 @@ use crate::{
     parked::park,
     ticket::{Call, Permit},
 };
-use running::{Halt, Running};
+use attempt::Attempted;
+use running::Running;
 use shared::Inner;
 
 /// A guard around calls that read data which may be reduced. Clones share everything.
@@ -140,10 +141,10 @@ where
             Ok(key) => key,
             Err(misuse) => return Err(self.inner.misused(misuse)),
         };
-        let mut running = Running::begin(&self.inner, key, None, asker);
-        match running.start() {
-            Halt::Ended(end) => end,
-            Halt::Admit => match running.admit(Lent::Borrowed(&self.inner.dependency.0)) {
+        let (mut running, first) = Running::begin(&self.inner, key, None, asker);
+        let mut step = running.look_on(first);
+        if step == Step::Admit {
+            step = match running.admit(Lent::Borrowed(&self.inner.dependency.0)) {
                 Err(refusal) => running.refused(refusal),
                 Ok(mut ticket) => {
                     let attempted = {
@@ -155,10 +156,14 @@ where
                         };
                         park(parked, pin!(self.inner.attempt(key, &mut ticket, work))).await
                     };
-                    running.attempted(attempted)
+                    match attempted {
+                        Attempted::Value { value, began } => return running.live(value, began),
+                        Attempted::Error { class, error, probe } => running.failed(class, error, probe),
+                    }
                 }
-            },
+            };
         }
+        running.finish(step)
     }
 
     /// Makes one call by work that owns what it needs, so that it can go on without its caller: a due probe then
@@ -213,9 +218,8 @@ where
             Ok(key) => key,
             Err(misuse) => return Err(self.inner.misused(misuse)),
         };
-        Running::begin(&self.inner, key, usable, Asker::Traffic)
-            .owned(work)
-            .await
+        let (mut running, first) = Running::begin(&self.inner, key, usable, Asker::Traffic);
+        running.owned(first, work).await
     }
 
     /// Puts a snapshot in by hand, with the time at which it was observed. Without a time, or with one ahead of the

@@ -11,7 +11,10 @@ use crate::{
     flight::{self, Flight, Landing, Part, Waiter, landing},
     lent::Lent,
     parked::park,
-    read::running::{End, Halt, Running},
+    read::{
+        attempt::Attempted,
+        running::{End, Running},
+    },
     ticket::{Call, Permit, Ticket},
     until::{Outcome, until},
 };
@@ -22,13 +25,14 @@ where
     E: Send + Sync + 'static,
 {
     /// Drives the call with work that may outlive it.
-    pub(crate) async fn owned<F, Fut>(&mut self, work: F) -> End<T, E>
+    pub(crate) async fn owned<F, Fut>(&mut self, first: Step, work: F) -> End<T, E>
     where
         F: FnOnce(Call<'static>, Option<Permit<'static>>) -> Fut + Send + 'static,
         Fut: Future<Output = Result<T, E>> + Send + 'static,
     {
-        if let Halt::Ended(end) = self.start() {
-            return end;
+        let first = self.look_on(first);
+        if first != Step::Admit {
+            return self.finish(first);
         }
         let guard = self.guard;
         // Joining: at most twice, for a flight that vanishes is replaced once.
@@ -61,7 +65,7 @@ where
                 }
             }
         }
-        match self.admit(Lent::Shared(Arc::clone(&guard.dependency.0))) {
+        let step = match self.admit(Lent::Shared(Arc::clone(&guard.dependency.0))) {
             Err(refusal) => self.refused(refusal),
             Ok(ticket) => match self.in_background(ticket) {
                 Ok((runtime, ticket)) => {
@@ -76,10 +80,14 @@ where
                         let (key, parked) = self.parts();
                         park(parked, pin!(guard.attempt(key, &mut ticket, work))).await
                     };
-                    self.attempted(attempted)
+                    match attempted {
+                        Attempted::Value { value, began } => return self.live(value, began),
+                        Attempted::Error { class, error, probe } => self.failed(class, error, probe),
+                    }
                 }
             },
-        }
+        };
+        self.finish(step)
     }
 
     /// Tells whether the attempt is a probe that nobody should wait for, because a rung can answer.
@@ -104,7 +112,8 @@ where
             Ok(ticket) => ticket,
             Err(refusal) => {
                 flight.land(Landing::Refused(refusal), self.now.mono);
-                return self.refused(refusal);
+                let step = self.refused(refusal);
+                return self.finish(step);
             }
         };
         if ticket.is_probe() {
@@ -117,7 +126,8 @@ where
                     };
                     flight.land(Landing::Refused(refusal), self.now.mono);
                     self.guard.probe_apart(&runtime, self.key.cloned(), ticket, work);
-                    return self.refused(refusal);
+                    let step = self.refused(refusal);
+                    return self.finish(step);
                 }
             };
         }
@@ -166,23 +176,13 @@ where
     /// Reports a flight's failure as this call's own.
     fn learn(&mut self, landing: &Landing<T, E>) -> Step {
         match landing {
-            Landing::Refused(refusal) => {
-                self.retry_at = refusal.retry_at;
-                self.call.refused(refusal.reason)
-            }
+            Landing::Refused(refusal) => self.refused(*refusal),
             Landing::Error { class, error, probe } => {
-                self.cause = error
+                let copied = error
                     .as_ref()
                     .zip(self.guard.copy_error)
                     .map(|(error, copy)| copy(error));
-                self.call.attempted(
-                    if *class == Class::Answer {
-                        Class::Refusal
-                    } else {
-                        *class
-                    },
-                    *probe,
-                )
+                self.failed(*class, copied, *probe)
             }
             Landing::Value { .. } => Step::Serve(Rung::Live, Some(Duration::ZERO)),
         }

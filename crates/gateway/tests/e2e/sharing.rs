@@ -74,6 +74,27 @@ async fn a_user_with_a_cookie_is_not_given_the_copy_of_an_anonymous_one_and_does
     assert_eq!(bench.get("/r/1").await.text(), "for nobody");
 }
 
+/// An answer that is too large to be kept supersedes what was, unless the reason lies in who asked.
+#[tokio::test]
+async fn a_large_answer_to_one_user_does_not_remove_the_copy_of_everybody() {
+    let origin = Origin::start(|seen| match seen.header("cookie") {
+        None => Reply::ok("for everybody"),
+        Some(_) => Reply::ok(vec![b'x'; 65_537]),
+    })
+    .await;
+    let route = format!("{STALE}\nmax_body = \"64KiB\"");
+    let bench = Bench::start(&contract(origin.address, NO_BREAKER, &route)).await;
+    bench.get("/r/1").await;
+    let own = bench.get_with("/r/1", &[("cookie", "alice")]).await;
+    assert_eq!((own.status, own.body.len()), (200, 65_537));
+    origin.stop().await;
+    let answer = bench.get("/r/1").await;
+    assert_eq!(
+        (answer.text().as_str(), answer.freshness()),
+        ("for everybody", "stale")
+    );
+}
+
 /// Rules C03, C33 and private: such an answer is not kept, and what was kept before is superseded.
 #[tokio::test]
 async fn answers_that_must_not_be_kept_are_not_and_remove_what_was() {

@@ -35,9 +35,9 @@ pub(super) fn respond(
         Err(end) => match (end.ending, &end.cause) {
             (Ending::Failed, Some(Trouble::ErrorAnswer(status, whole))) => {
                 passed_on(*status, whole.as_deref(), handed, labels)
-                    .unwrap_or_else(|| refuse::unanswered(&end, connected))
+                    .unwrap_or_else(|| refuse::unanswered(&end, connected, || exchange.route.next_turn()))
             }
-            _ => refuse::unanswered(&end, connected),
+            _ => refuse::unanswered(&end, connected, || exchange.route.next_turn()),
         },
     }
 }

@@ -222,7 +222,7 @@ impl Reach {
             Reason::AtCapacity => self.is_limited,
             Reason::Busy | Reason::Fault | Reason::Held => false,
         };
-        let has_ladder = !(self.refuses_when_busy && !reason.was_attempted());
+        let has_ladder = !self.refuses_when_busy || reason.was_attempted();
         possible
             && match ending {
                 Ending::Answered(Rung::Stale) => self.keeps && has_ladder,

@@ -224,6 +224,35 @@ async fn joined_calls_never_carry_one_users_answer_to_another() {
     }
 }
 
+/// Rules G03 and G07: requests whose answers are their own do not take sharing away from everybody else.
+#[tokio::test]
+async fn requests_of_one_user_neither_wait_for_others_nor_end_their_sharing() {
+    let origin = Origin::always(Reply::ok("one").wait(Duration::from_millis(300))).await;
+    let bench = Bench::start(&contract(origin.address, NO_BREAKER, "coalesce = true")).await;
+    let address = bench.address();
+    let own = [
+        ("cookie", "a=1"),
+        ("authorization", "x"),
+        ("cache-control", "no-store"),
+        ("range", "bytes=0-1"),
+        ("if-match", "\"a\""),
+    ];
+    let mut head = crate::kit::Client::connect(address).await;
+    assert_eq!(head.request("HEAD", "/r/1", &[]).await.status, 200);
+    let mut calls: Vec<_> = own
+        .into_iter()
+        .map(|field| tokio::spawn(async move { crate::kit::get_with(address, "/r/1", &[field]).await }))
+        .collect();
+    crate::kit::until("they have arrived", || origin.hits() == own.len() + 1).await;
+    calls.extend((0..10).map(|_| tokio::spawn(async move { crate::kit::get(address, "/r/1").await })));
+    for call in calls {
+        assert_eq!(call.await.unwrap().status, 200);
+    }
+    assert_eq!(origin.hits(), own.len() + 2);
+    let joined = bench.gateway.app().counts("r").unwrap().joined();
+    assert_eq!(joined, 9);
+}
+
 #[tokio::test]
 async fn equal_calls_at_the_same_time_share_one_attempt_where_the_contract_says_so() {
     let origin = Origin::always(Reply::ok("one").wait(Duration::from_millis(300))).await;

@@ -55,10 +55,7 @@ pub(super) fn outgoing(
     via: &Via,
     whole: bool,
 ) -> Outgoing {
-    let mut headers = request.headers.clone();
-    headers.reserve(ADDED);
-    strip_hop_by_hop(&mut headers);
-    remove(&mut headers, |name| ends_here(name, whole));
+    let mut headers = passed_on(&request.headers, whole);
     via.append(&mut headers, request.version);
     if request.uri.authority().is_some() {
         headers.insert(HOST, authority.clone());
@@ -76,11 +73,16 @@ pub(super) fn outgoing(
     outgoing
 }
 
-/// Removes every field that `ends` picks. Most requests hold none: one pass over the names.
-fn remove(headers: &mut HeaderMap, ends: impl Fn(&HeaderName) -> bool) {
-    while let Some(name) = headers.keys().find(|name| ends(name)).cloned() {
-        headers.remove(name);
+/// Copies the fields that are sent on into a map that has room for those that are added.
+fn passed_on(request: &HeaderMap, whole: bool) -> HeaderMap {
+    let mut headers = HeaderMap::with_capacity(request.len() + ADDED);
+    for (name, value) in request {
+        if !ends_here(name, whole) {
+            headers.append(name.clone(), value.clone());
+        }
     }
+    strip_hop_by_hop(&mut headers);
+    headers
 }
 
 /// Tells whether a field of a request is not sent on.

@@ -93,7 +93,7 @@ pub(crate) fn write_into<S: Scope>(
     scope: &S,
     key: &[u8],
 ) -> Result<(), EmptyScopePart> {
-    *whole = Key::from_slice(guard);
+    whole.extend_from_slice(guard);
     let mut parts = 0;
     let mut empty = None;
     scope.parts(&mut |part| {

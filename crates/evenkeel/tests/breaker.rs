@@ -126,6 +126,7 @@ async fn it_opens_is_probed_reopens_for_longer_and_closes() {
         (failed.reason, failed.cause, stage.origin.asked()),
         (Some(Reason::ProbeFailed), Some(Fail::Down), 4)
     );
+    assert_eq!(failed.retry_after, stage.next_probe_in(), "the next one is known");
     for doubled in [2, 4, 4] {
         assert_eq!(stage.next_probe_in(), Some(doubled * SECOND));
         stage.clock.advance(doubled * SECOND);
@@ -417,7 +418,14 @@ async fn a_deadline_that_ends_a_probe_decides_nothing_and_frees_its_place() {
     stage.clock.advance(SECOND);
     let mut probe = stage.begin(Ok(1));
     stage.clock.advance(100 * MS);
-    assert!(poll(probe.as_mut()).is_ready());
+    let Poll::Ready(end) = poll(probe.as_mut()) else {
+        panic!("it waited past its deadline")
+    };
+    assert_eq!(
+        reason(&end),
+        Some(Reason::TimedOut),
+        "nothing proves that it failed"
+    );
     assert_eq!(
         (stage.state(), stage.next_probe_in()),
         (State::HalfOpen, Some(Duration::ZERO))

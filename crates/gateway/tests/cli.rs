@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 use std::{
-    io::{BufRead as _, BufReader},
+    io::{BufRead as _, BufReader, Write as _},
     path::PathBuf,
     process::{Command, Output, Stdio},
 };
@@ -237,4 +237,41 @@ fn serve_starts_says_where_and_ends_on_a_signal() {
     assert_eq!(lines.next().unwrap().unwrap(), "event=stopping signal=terminate");
     assert_eq!(lines.next().unwrap().unwrap(), "event=stopped drained=yes");
     assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn a_second_signal_ends_at_once() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let upstream = listener.local_addr().unwrap().to_string();
+    let contract = GOOD
+        .replace("127.0.0.1:9", &upstream)
+        .replace(
+            "\n[[routes]]",
+            "\ntimeout = \"1h\"\n[[routes]]\ndeadline = \"1h\"",
+        )
+        .replacen("[dependencies", "drain = \"1h\"\n[dependencies", 1);
+    let path = file("second.toml", &contract);
+    let mut child = Command::new(env!("CARGO_BIN_EXE_evenkeel"))
+        .args(["serve", path.to_str().unwrap()])
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let started = lines.next().unwrap().unwrap();
+    let address = started.split(['=', ' ']).nth(3).unwrap().to_owned();
+    let mut client = std::net::TcpStream::connect(address).unwrap();
+    client
+        .write_all(b"GET /products/1 HTTP/1.1\r\nhost: a\r\n\r\n")
+        .unwrap();
+    // The upstream takes the connection and never answers.
+    let (_held, _) = listener.accept().unwrap();
+    let signal = || {
+        let sent = Command::new("kill").arg(child.id().to_string()).status();
+        assert!(sent.unwrap().success());
+    };
+    signal();
+    assert_eq!(lines.next().unwrap().unwrap(), "event=stopping signal=terminate");
+    signal();
+    assert_eq!(lines.next().unwrap().unwrap(), "event=stopped drained=no");
+    assert_eq!(child.wait().unwrap().code(), Some(1));
 }

@@ -23,6 +23,7 @@ pub(crate) enum Attempted<T, E> {
     Error {
         class: Class,
         error: Option<E>,
+        /// A probe that failed by the dependency's doing, where the class is a failure at all.
         probe: bool,
     },
 }
@@ -64,23 +65,25 @@ impl<T: Clone, E> Inner<T, E> {
             Outcome::AtOnce(Err(error)) | Outcome::Later(Err(error)) => {
                 let class = (self.classify)(&error);
                 let now = self.now().mono;
-                ticket.settle(class, !is_the_callers(class, limit, now), now);
+                let blame = !is_the_callers(class, limit, now);
+                ticket.settle(class, blame, now);
                 if let (Class::Gone, Some(key)) = (class, key) {
                     self.memory.retire(key, began.mono);
                 }
                 Attempted::Error {
                     class,
                     error: Some(error),
-                    probe,
+                    probe: probe && blame,
                 }
             }
             Outcome::OutOfTime => {
                 let class = Class::Outage(Outage::TimedOut);
-                ticket.settle(class, limit.blames_the_dependency(), self.now().mono);
+                let blame = limit.blames_the_dependency();
+                ticket.settle(class, blame, self.now().mono);
                 Attempted::Error {
                     class,
                     error: None,
-                    probe,
+                    probe: probe && blame,
                 }
             }
         }

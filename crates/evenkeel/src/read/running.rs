@@ -206,6 +206,9 @@ where
     fn unanswered(&mut self, ending: Ending) -> Unanswered<E> {
         let reason = self.call.reason();
         self.count(ending, reason);
+        if reason == Some(Reason::ProbeFailed) {
+            self.retry_at = self.guard.dependency.0.seat.next_probe();
+        }
         Unanswered {
             ending,
             reason,

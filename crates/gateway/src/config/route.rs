@@ -164,7 +164,11 @@ pub(super) fn read(dependencies: &[String], earlier: &[Route], mut fields: Field
     let stale = ladder.iter().any(|rung| matches!(rung, Rung::Stale(_)));
     for (key, useless, needs) in [
         ("when_busy", ladder.is_empty(), "a ladder"),
-        ("max_body", ladder.is_empty(), "a ladder"),
+        (
+            "max_body",
+            ladder.is_empty() && !coalesce,
+            "a ladder or `coalesce`",
+        ),
         ("keep_if", !stale, "a stale rung"),
     ] {
         if useless && fields.has(key) {

@@ -71,8 +71,12 @@ fn is_authority(bytes: &[u8]) -> bool {
 /// The longest host name, as DNS has it, with room for percent-encoding.
 const HOST_MAX: usize = 1024;
 
-fn is_name_byte(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"-._~%!$&'()*+,;=".contains(&byte)
+const fn is_name_byte(byte: u8) -> bool {
+    matches!(
+        byte,
+        b'a'..=b'z' | b'0'..=b'9' | b'A'..=b'Z' | b'-' | b'.' | b'_' | b'~' | b'%' | b'!' | b'$' | b'&'..=b','
+            | b';' | b'='
+    )
 }
 
 /// Nothing, or a colon and a number of at most 65535; an empty number stands for the default.

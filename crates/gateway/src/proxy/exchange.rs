@@ -3,19 +3,16 @@
 //! cannot be copied (a stream, the original fields) is handed from one to the other through it.
 //! It refuses to know the ladder; it reports what came, and the engine decides.
 
-use std::{
-    collections::VecDeque,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
 };
 
 use bytes::{Bytes, BytesMut};
 use evenkeel::{Class, Permit};
 use evenkeel_http::{dates::HttpDate, facts::RequestFacts, hop::strip_hop_by_hop, status::in_error_set};
 use http::{
-    HeaderMap, HeaderValue, Method,
+    HeaderMap, HeaderValue, Method, StatusCode,
     header::{DATE, TRANSFER_ENCODING},
     request::Parts,
     response,
@@ -38,7 +35,6 @@ use super::{
 pub(crate) struct Exchange {
     pub(super) route: Arc<Route>,
     pub(super) request: Parts,
-    pub(super) facts: RequestFacts,
     pub(super) authority: HeaderValue,
     pub(super) peer: Arc<Peer>,
     pub(super) handed: Mutex<Handed>,
@@ -51,7 +47,7 @@ pub(crate) struct Exchange {
 pub(super) struct Handed {
     /// The fields as they came, so that they need not be copied for the one who asked.
     pub(super) headers: Option<HeaderMap>,
-    pub(super) stream: Option<Stream>,
+    pub(super) stream: Option<Box<Stream>>,
     pub(super) lease: Option<Lease>,
 }
 
@@ -80,6 +76,10 @@ impl Exchange {
             .await?;
         let Head { response, link } = head;
         let (parts, body) = response.into_parts();
+        if parts.status == StatusCode::SWITCHING_PROTOCOLS {
+            // Nobody asked for another protocol: what follows on this connection is no answer (rule M09).
+            return Err(Trouble::Unreadable);
+        }
         let home = Arc::clone(&route.upstream);
         let mut stream = Stream::new(body, link, home, permit, route.limits.stream_idle);
         if stream.length() == Some(0) {
@@ -120,13 +120,13 @@ impl Exchange {
         let Some(mut lease) = buffers.take(announced) else {
             return Ok(Read::Flowing(stream, Why::BuffersFull));
         };
-        let mut read = VecDeque::new();
-        let (mut length, mut room) = (0_usize, announced);
+        let mut read = Pieces::of(announced);
+        let mut room = announced;
         while let Some(frame) = stream.next().await {
             // Trailers are not held back; nothing that is kept may depend on them.
             let Ok(piece) = frame?.into_data() else { continue };
-            length = length.saturating_add(piece.len());
-            read.push_back(piece);
+            read.add(piece);
+            let length = read.length();
             let why = if length > max {
                 Some(Why::TooLarge)
             } else if length > room && !lease.grow(length - room) {
@@ -135,12 +135,12 @@ impl Exchange {
                 None
             };
             if let Some(why) = why {
-                stream.put_ahead(read);
+                stream.put_ahead(read.joined());
                 return Ok(Read::Flowing(stream, why));
             }
             room = room.max(length);
         }
-        Ok(Read::Whole(joined(read, length), lease))
+        Ok(Read::Whole(read.joined(), lease))
     }
 
     /// Hands the stream to the caller.
@@ -151,7 +151,7 @@ impl Exchange {
         let status = head.status;
         *self.handed.lock() = Handed {
             headers: Some(self.answered(head)),
-            stream: Some(stream),
+            stream: Some(Box::new(stream)),
             lease: None,
         };
         if in_error_set(status) {
@@ -205,7 +205,7 @@ impl Exchange {
             return Verdict::leave(None);
         }
         let received = Received {
-            request: &self.facts,
+            request: &self.facts(),
             request_headers: &self.request.headers,
             status: head.status,
             headers: &head.headers,
@@ -215,9 +215,15 @@ impl Exchange {
         keep::judge(&received, &self.route.keep_if)
     }
 
+    /// Reads what the store rules need to know of the request.
+    pub(super) fn facts(&self) -> RequestFacts {
+        RequestFacts::of(&self.request.method, &self.request.headers, NO_IGNORED_COOKIES)
+    }
+
     /// Prepares the fields of an answer for this side of the gateway.
     fn answered(&self, head: response::Parts) -> HeaderMap {
         let mut headers = head.headers;
+        headers.reserve(ADDED);
         strip_hop_by_hop(&mut headers);
         self.route.via.append(&mut headers, head.version);
         if self.route.keeps && !headers.contains_key(DATE) {
@@ -228,14 +234,73 @@ impl Exchange {
     }
 }
 
-/// Joins the pieces of a body; a single one, the usual case, is not copied.
-fn joined(mut pieces: VecDeque<Bytes>, length: usize) -> Bytes {
-    if pieces.len() <= 1 {
-        return pieces.pop_front().unwrap_or_default();
+/// Contracts cannot name cookies to be ignored yet: every cookie counts.
+const NO_IGNORED_COOKIES: &[&str] = &[];
+
+/// The fields added to a live answer: `Via`, `Date`, and the two labels.
+const ADDED: usize = 4;
+
+/// A body being read. A single piece, the usual case, is not copied; more are copied together, so that a body
+/// of many small ones takes no more than its length.
+struct Pieces {
+    first: Bytes,
+    joined: BytesMut,
+    announced: usize,
+}
+
+impl Pieces {
+    fn of(announced: usize) -> Self {
+        Self {
+            first: Bytes::new(),
+            joined: BytesMut::new(),
+            announced,
+        }
     }
-    let mut whole = BytesMut::with_capacity(length);
-    for piece in pieces {
-        whole.extend_from_slice(&piece);
+
+    fn length(&self) -> usize {
+        self.first.len() + self.joined.len()
     }
-    whole.freeze()
+
+    fn add(&mut self, piece: Bytes) {
+        if self.length() == 0 {
+            self.first = piece;
+            return;
+        }
+        if !self.first.is_empty() {
+            self.joined
+                .reserve(self.announced.max(self.first.len() + piece.len()));
+            self.joined.extend_from_slice(&std::mem::take(&mut self.first));
+        }
+        self.joined.extend_from_slice(&piece);
+    }
+
+    fn joined(self) -> Bytes {
+        if self.joined.is_empty() {
+            self.first
+        } else {
+            self.joined.freeze()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_come_out_in_order_and_an_empty_one_changes_nothing() {
+        for (pieces, whole) in [
+            (&[][..], ""),
+            (&["", ""], ""),
+            (&["a"], "a"),
+            (&["", "a", "", "bc", "d"], "abcd"),
+        ] {
+            let mut read = Pieces::of(0);
+            for piece in pieces {
+                read.add(Bytes::from_static(piece.as_bytes()));
+            }
+            assert_eq!(read.length(), whole.len());
+            assert_eq!(read.joined(), whole);
+        }
+    }
 }

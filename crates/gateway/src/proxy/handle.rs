@@ -7,11 +7,7 @@ use std::sync::{
     atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
-use evenkeel_http::{
-    facts::{RequestFacts, Reuse},
-    problem::ProblemKind,
-    reuse::given_from_shared,
-};
+use evenkeel_http::{facts::Reuse, problem::ProblemKind, reuse::given_from_shared};
 use http::{Method, Request, Response};
 use hyper::body::Incoming;
 use parking_lot::Mutex;
@@ -24,7 +20,7 @@ use super::{
     outbound::Outbound,
     refuse,
     respond::respond,
-    route::{Route, Whose},
+    route::Whose,
     router::has_dot_segment,
     whole::Reply,
 };
@@ -33,7 +29,7 @@ use super::{
 pub(crate) async fn handle(app: &App, peer: &Arc<Peer>, request: Request<Incoming>) -> Response<Outbound> {
     let _in_flight = InFlight::begin(&app.in_flight);
     let (request, _body) = request.into_parts();
-    let (route, exchange, whose) = match prepare(app, peer, request) {
+    let (exchange, whose) = match prepare(app, peer, request) {
         Ok(prepared) => prepared,
         Err((kind, detail)) => {
             app.note_misdirected(kind);
@@ -47,7 +43,8 @@ pub(crate) async fn handle(app: &App, peer: &Arc<Peer>, request: Request<Incomin
         .path_and_query()
         .map_or("", |target| target.as_str());
     let work = Arc::clone(&exchange);
-    let end = route
+    let end = exchange
+        .route
         .guard
         .call_work(whose, target, Some(&usable), move |_call, permit| async move {
             work.run(permit).await
@@ -63,7 +60,7 @@ fn prepare(
     app: &App,
     peer: &Arc<Peer>,
     request: http::request::Parts,
-) -> Result<(Arc<Route>, Arc<Exchange>, Whose), Refused> {
+) -> Result<(Arc<Exchange>, Whose), Refused> {
     let bad = |detail: &str| (ProblemKind::BadRequest, Some(detail.to_owned()));
     let authority = authority::of_request(&request.uri, &request.headers).map_err(bad)?;
     let path = request.uri.path();
@@ -87,18 +84,14 @@ fn prepare(
     };
     let exchange = Arc::new(Exchange {
         route: Arc::clone(route),
-        facts: RequestFacts::of(&request.method, &request.headers, NO_IGNORED_COOKIES),
         request,
         authority,
         peer: Arc::clone(peer),
         handed: Mutex::new(Handed::default()),
         connected: AtomicBool::new(false),
     });
-    Ok((Arc::clone(route), exchange, whose))
+    Ok((exchange, whose))
 }
-
-/// Contracts cannot name cookies to be ignored yet: every cookie counts.
-const NO_IGNORED_COOKIES: &[&str] = &[];
 
 impl Exchange {
     /// Tells whether what is held, or was fetched for somebody else just now, may be given to this request.
@@ -109,7 +102,7 @@ impl Exchange {
             return false;
         };
         whole.shared.as_ref().is_some_and(|shared| {
-            given_from_shared(&self.facts, &shared.facts, Reuse::Stale).is_ok()
+            given_from_shared(&self.facts(), &shared.facts, Reuse::Stale).is_ok()
                 && shared.variant.matches(&self.request.headers)
         })
     }

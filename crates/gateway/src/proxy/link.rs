@@ -8,6 +8,10 @@ use std::{
     future::poll_fn,
     io,
     pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     task::{Context, Poll, Waker, ready},
 };
 
@@ -34,6 +38,8 @@ pub const RESPONSE_HEAD_MAX: usize = 64 << 10;
 pub(super) struct Link {
     sender: SendRequest<Empty<Bytes>>,
     connection: Connection<TokioIo<Wire>, Empty<Bytes>>,
+    /// Something has come back since the exchange began.
+    answered: Arc<AtomicBool>,
     /// The connection has ended and must not be polled again.
     ended: bool,
 }
@@ -41,7 +47,8 @@ pub(super) struct Link {
 /// Why an exchange brought no response head.
 #[derive(Debug)]
 pub(super) struct Broken {
-    pub(super) error: hyper::Error,
+    /// `None` if the connection had ended before.
+    pub(super) error: Option<hyper::Error>,
     /// Not one byte of an answer had arrived.
     pub(super) unanswered: bool,
 }
@@ -49,9 +56,10 @@ pub(super) struct Broken {
 impl Link {
     /// Makes a link of a connected stream.
     pub(super) async fn over(stream: TcpStream) -> Result<Self, hyper::Error> {
+        let answered = Arc::new(AtomicBool::new(false));
         let wire = TokioIo::new(Wire {
             stream,
-            answered: false,
+            answered: Arc::clone(&answered),
         });
         let (sender, connection) = http1::Builder::new()
             .max_header_size(RESPONSE_HEAD_MAX)
@@ -60,19 +68,28 @@ impl Link {
         Ok(Self {
             sender,
             connection,
+            answered,
             ended: false,
         })
     }
 
-    /// Lets the connection do what it can; `true` if it can carry a request now.
-    pub(super) fn poll_idle(&mut self, context: &mut Context<'_>) -> bool {
-        self.drive(context);
+    /// Lets the connection finish with an exchange that has ended; `true` if it can carry the next one.
+    pub(super) fn is_done(&mut self, context: &mut Context<'_>) -> bool {
+        if !self.sender.is_ready() {
+            self.drive(context);
+        }
         !self.ended && self.sender.is_ready()
+    }
+
+    /// Tells whether nothing more can come.
+    pub(super) const fn has_ended(&self) -> bool {
+        self.ended
     }
 
     /// Looks whether an idle connection is still usable, without waiting for anything.
     pub(super) fn is_usable(&mut self) -> bool {
-        self.poll_idle(&mut Context::from_waker(Waker::noop()))
+        self.drive(&mut Context::from_waker(Waker::noop()));
+        !self.ended && self.sender.is_ready()
     }
 
     /// Lets the connection do what it can.
@@ -87,28 +104,33 @@ impl Link {
         mut self: Box<Self>,
         request: Outgoing,
     ) -> Result<(Response<Incoming>, Box<Self>), Broken> {
+        self.answered.store(false, Ordering::Relaxed);
         let answer = self.sender.send_request(request);
         let mut answer = std::pin::pin!(answer);
         let result = poll_fn(|context| {
             self.drive(context);
-            answer.as_mut().poll(context)
+            match answer.as_mut().poll(context) {
+                // A connection that has ended leaves a request that it had not begun where it was.
+                Poll::Pending if self.ended => Poll::Ready(None),
+                Poll::Pending => Poll::Pending,
+                Poll::Ready(result) => Poll::Ready(Some(result)),
+            }
         })
         .await;
         match result {
-            Ok(response) => Ok((response, self)),
-            Err(error) => {
-                let io = self.connection.into_parts();
-                let unanswered = !io.io.inner().answered && io.read_buf.is_empty();
-                Err(Broken { error, unanswered })
-            }
+            Some(Ok(response)) => Ok((response, self)),
+            failed => Err(Broken {
+                error: failed.and_then(Result::err),
+                unanswered: !self.answered.load(Ordering::Relaxed),
+            }),
         }
     }
 }
 
-/// A stream that knows whether anything has come back since it was last written to.
+/// A stream that tells when anything comes back.
 struct Wire {
     stream: TcpStream,
-    answered: bool,
+    answered: Arc<AtomicBool>,
 }
 
 impl AsyncRead for Wire {
@@ -119,7 +141,9 @@ impl AsyncRead for Wire {
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
-        self.answered |= buffer.filled().len() > before;
+        if buffer.filled().len() > before {
+            self.answered.store(true, Ordering::Relaxed);
+        }
         Poll::Ready(Ok(()))
     }
 }
@@ -130,7 +154,6 @@ impl AsyncWrite for Wire {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        self.answered = false;
         Pin::new(&mut self.stream).poll_write(context, bytes)
     }
 
@@ -139,7 +162,6 @@ impl AsyncWrite for Wire {
         context: &mut Context<'_>,
         bytes: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        self.answered = false;
         Pin::new(&mut self.stream).poll_write_vectored(context, bytes)
     }
 

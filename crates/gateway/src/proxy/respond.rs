@@ -50,7 +50,7 @@ fn live(exchange: &Exchange, reply: Reply, handed: Handed, labels: &Labels) -> R
     } = handed;
     let mut response = match reply {
         Reply::Streamed(status) => {
-            let body = stream.map_or(Outbound::Empty, |stream| Outbound::Stream(Box::new(stream)));
+            let body = stream.map_or(Outbound::Empty, Outbound::Stream);
             with_status(status, headers.unwrap_or_default(), body)
         }
         Reply::Whole(whole) => {
@@ -116,11 +116,7 @@ fn passed_on(
             let headers = headers.unwrap_or_else(|| whole.headers.clone());
             with_status(status, headers, Outbound::bytes(whole.body.clone(), lease))
         }
-        (None, Some(stream)) => with_status(
-            status,
-            headers.unwrap_or_default(),
-            Outbound::Stream(Box::new(stream)),
-        ),
+        (None, Some(stream)) => with_status(status, headers.unwrap_or_default(), Outbound::Stream(stream)),
         (None, None) => return None,
     };
     labels.live(response.headers_mut(), false, false);

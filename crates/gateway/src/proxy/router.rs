@@ -70,6 +70,10 @@ impl Node {
 /// Tells whether a path has a segment that means "here" or "one up", also in percent-encoding.
 pub(crate) fn has_dot_segment(path: &str) -> bool {
     // Nearly no path holds `/.` or `/%`: one scan settles it.
+    let suspect = |pair: &[u8]| matches!(pair, [b'/', b'.' | b'%']);
+    if !path.as_bytes().windows(2).any(suspect) {
+        return false;
+    }
     path.split('/').any(|segment| {
         segment.len() <= 6 && segment.starts_with(['.', '%']) && {
             let plain = segment.replace("%2e", ".").replace("%2E", ".");

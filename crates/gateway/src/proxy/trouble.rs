@@ -52,8 +52,8 @@ impl Trouble {
     }
 
     /// Names the failure of an exchange that brought no response head.
-    pub(super) fn of_exchange(error: &hyper::Error) -> Self {
-        if error.is_parse() {
+    pub(super) fn of_exchange(error: Option<&hyper::Error>) -> Self {
+        if error.is_some_and(hyper::Error::is_parse) {
             Self::Unreadable
         } else {
             Self::Terminated

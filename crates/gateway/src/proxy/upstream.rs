@@ -5,14 +5,12 @@
 use std::{
     cell::Cell,
     collections::VecDeque,
-    future::poll_fn,
     io,
     net::{IpAddr, SocketAddr},
     sync::{
         Arc,
         atomic::{AtomicU32, AtomicUsize, Ordering},
     },
-    task::{Context, Poll},
     time::Duration,
 };
 
@@ -89,29 +87,23 @@ impl Upstream {
     /// come, the request is sent once more, on a new connection (RFC 9112 §9.3.1, rule M10). `request` is called
     /// for each sending.
     pub(crate) async fn send(&self, request: impl Fn() -> Outgoing) -> Result<Head, Trouble> {
-        let idle = poll_fn(|context| Poll::Ready(self.take(context))).await;
-        if let Some(link) = idle {
+        if let Some(link) = self.take() {
             match link.exchange(request()).await {
                 Ok((response, link)) => return Ok(Head { response, link }),
                 Err(Broken { unanswered: true, .. }) => {}
-                Err(broken) => return Err(Trouble::of_exchange(&broken.error)),
+                Err(broken) => return Err(Trouble::of_exchange(broken.error.as_ref())),
             }
         }
         let link = Box::new(self.connect().await?);
         match link.exchange(request()).await {
             Ok((response, link)) => Ok(Head { response, link }),
-            Err(broken) => Err(Trouble::of_exchange(&broken.error)),
+            Err(broken) => Err(Trouble::of_exchange(broken.error.as_ref())),
         }
     }
 
-    /// Takes the newest idle connection of this worker that is still usable.
-    fn take(&self, context: &mut Context<'_>) -> Option<Box<Link>> {
-        loop {
-            let mut idle = self.list().lock().pop_back()?;
-            if idle.link.poll_idle(context) {
-                return Some(idle.link);
-            }
-        }
+    /// Takes the newest idle connection of this worker. Whether it is still usable shows when it is used.
+    fn take(&self) -> Option<Box<Link>> {
+        self.list().lock().pop_back().map(|idle| idle.link)
     }
 
     /// Takes back a connection whose exchange has ended cleanly.
@@ -169,7 +161,7 @@ impl Upstream {
             .map_err(|error| Trouble::of_connecting(&error))?;
         Link::over(stream)
             .await
-            .map_err(|error| Trouble::of_exchange(&error))
+            .map_err(|error| Trouble::of_exchange(Some(&error)))
     }
 
     /// Resolves the name and tries its addresses in order; the last error is the one told.

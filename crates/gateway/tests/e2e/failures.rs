@@ -48,6 +48,15 @@ async fn case_004_every_kind_of_connection_failure_gives_the_stored_answer_and_i
             "dependency-failed",
             "http_protocol_error",
         ),
+        (
+            "another protocol",
+            Reply::raw(
+                "HTTP/1.1 101 Switching\r\nupgrade: x\r\nconnection: upgrade\r\n\r\nx",
+                Then::Hang,
+            ),
+            "dependency-failed",
+            "http_protocol_error",
+        ),
         ("hang", Reply::hang(), "timed-out", "http_response_timeout"),
     ];
     for (name, failure, reason, error) in failures {

@@ -121,7 +121,6 @@ async fn case_063_hop_by_hop_fields_end_at_the_hop_and_the_upstream_connection_i
             "host",
             "via",
             "x-forwarded-for",
-            "x-forwarded-host",
             "x-forwarded-proto",
             "x-kept",
         ];
@@ -254,4 +253,30 @@ async fn h22_fields_of_the_origin_pass_unchanged_and_in_order() {
         assert_eq!(answer.header("cache-control"), Some("no-cache=\"x\", odd"));
         assert!(answer.header("x-odd").is_some());
     }
+}
+
+#[tokio::test]
+async fn a_client_of_http_1_0_is_served_and_its_version_is_told() {
+    let (origin, bench) = bench(STALE).await;
+    let mut client = Client::connect(bench.address()).await;
+    client.send("GET /r/1 HTTP/1.0\r\nhost: a\r\n\r\n").await;
+    let answer = client.answer(false).await;
+    assert_eq!((answer.status, answer.text().as_str()), (200, "body"));
+    assert!(client.closed().await);
+    let seen = &origin.seen()[0];
+    assert_eq!(
+        (seen.line.as_str(), seen.header("via")),
+        ("GET /r/1 HTTP/1.1", Some("1.0 evenkeel"))
+    );
+}
+
+#[tokio::test]
+async fn an_upstream_may_be_given_by_name() {
+    let origin = Origin::always(Reply::ok("named")).await;
+    let text = contract(origin.address, NO_BREAKER, STALE).replace("http://127.0.0.1", "http://localhost");
+    let bench = Bench::start(&text).await;
+    assert_eq!(bench.get("/r/1").await.text(), "named");
+    origin.stop().await;
+    let answer = bench.get("/r/1").await;
+    assert_eq!((answer.text().as_str(), answer.freshness()), ("named", "stale"));
 }

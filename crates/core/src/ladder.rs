@@ -121,7 +121,7 @@ impl Ladder {
 pub struct Skips([Option<(Rung, Skipped)>; Self::ROOM]);
 
 impl Skips {
-    /// Fresh, stale and default can each be skipped once.
+    /// One for each rung below live; each is passed over once at most.
     const ROOM: usize = 3;
 
     /// Notes that `rung` was not used.

@@ -94,18 +94,10 @@ pub(crate) fn write_into<S: Scope>(
     key: &[u8],
 ) -> Result<(), EmptyScopePart> {
     whole.extend_from_slice(guard);
-    let mut parts = 0;
-    let mut empty = None;
-    scope.parts(&mut |part| {
-        parts += 1;
-        if part.is_empty() {
-            empty = empty.or(Some(EmptyScopePart { part: parts }));
-        }
-        append(whole, part.as_bytes());
-    });
+    each_part(scope, |part| append(whole, part.as_bytes()))?;
     whole.push(KEY_FOLLOWS);
     whole.extend_from_slice(key);
-    empty.map_or(Ok(()), Err)
+    Ok(())
 }
 
 /// Ends the scope, however many parts it has. No part starts with this byte, because no length does.
@@ -113,6 +105,11 @@ const KEY_FOLLOWS: u8 = 0xff;
 
 /// Checks the scope of a call that needs no key.
 pub(crate) fn check<S: Scope>(scope: &S) -> Result<(), EmptyScopePart> {
+    each_part(scope, |_| {})
+}
+
+/// Hands each part to `each`, and names the first that is empty.
+fn each_part<S: Scope>(scope: &S, mut each: impl FnMut(&str)) -> Result<(), EmptyScopePart> {
     let mut parts = 0;
     let mut empty = None;
     scope.parts(&mut |part| {
@@ -120,6 +117,7 @@ pub(crate) fn check<S: Scope>(scope: &S) -> Result<(), EmptyScopePart> {
         if part.is_empty() {
             empty = empty.or(Some(EmptyScopePart { part: parts }));
         }
+        each(part);
     });
     empty.map_or(Ok(()), Err)
 }

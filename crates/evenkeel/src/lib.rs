@@ -82,7 +82,8 @@
 //! - [`Read::call`] borrows what it needs. It never joins another call, and is its own probe when one is due.
 //! - [`Read::call_owned`] owns what it needs, so that it can go on without its caller: due probes then run in the
 //!   background while a rung answers, and with [`coalesce`](ReadBuilder::coalesce) calls for one key share an attempt.
-//! - [`Read::call_work`] is the same for work that outlives its result, such as a streamed body.
+//! - [`Read::call_work`] is the same for work that outlives its result, such as a streamed body; [`Read::call_alone`] too,
+//!   for a result that is one caller's own.
 //!
 //! The first needs no runtime, unless a time limit is declared and the clock is the system's: then tokio's timer is
 //! used. The other two use the tokio runtime they are called in. Dropping any of them, at any moment, leaves permits,

@@ -116,6 +116,34 @@ async fn values_that_are_no_answers_are_not_shared() {
 }
 
 #[tokio::test]
+async fn a_call_alone_neither_waits_for_an_attempt_nor_ends_the_sharing_of_others() {
+    let (_, guard) = guard(|b| b.share_if(|value| *value != 0));
+    let origin = Origin::default();
+    let alone = |says| {
+        let (guard, origin) = (guard.clone(), origin.clone());
+        tokio::spawn(async move {
+            let work = move |_, permit| async move {
+                let says = origin.ask(Ok(says)).await;
+                drop(permit);
+                says
+            };
+            guard.call_alone((), "k", None, work).await
+        })
+    };
+    let calls = vec![
+        alone(0),
+        start(&guard, &origin, Ok(7)),
+        alone(0),
+        start(&guard, &origin, Ok(8)),
+    ];
+    settle().await;
+    assert_eq!((origin.asked(), guard.counts().joined()), (3, 1));
+    origin.open();
+    let got: Vec<u32> = all(calls).await.into_iter().map(live).collect();
+    assert_eq!((got, guard.flights()), (vec![0, 7, 0, 7], (0, 0)));
+}
+
+#[tokio::test]
 async fn a_follower_never_gets_a_shared_value_that_its_own_predicate_forbids() {
     let (_, guard) = guard(|b| b);
     let origin = Origin::default();

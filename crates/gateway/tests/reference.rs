@@ -48,13 +48,13 @@ fn the_contract_page_has_exactly_the_keys_that_are_read() {
     assert_eq!(written, read);
 }
 
-#[test]
-fn the_defaults_on_the_contract_page_are_those_in_force() {
+/// Returns what a contract may leave out, and the default as the pages write it.
+fn defaults() -> Vec<(String, String)> {
     let span = |span| format!("\"{}\"", show_duration(span));
     let mib = |bytes: usize| format!("\"{}MiB\"", bytes >> 20);
     let share = |ppm: u32| format!("\"{}%\"", ppm / 10_000);
     let breaker = "dependencies.<name>.breaker";
-    let expected = [
+    vec![
         ("gateway.admin".to_owned(), format!("\"{}\"", Gateway::ADMIN)),
         ("gateway.memory".to_owned(), mib(Gateway::MEMORY)),
         ("gateway.buffers".to_owned(), mib(Gateway::BUFFERS)),
@@ -86,9 +86,22 @@ fn the_defaults_on_the_contract_page_are_those_in_force() {
         ),
         ("routes.deadline".to_owned(), span(Route::DEADLINE)),
         ("routes.max_body".to_owned(), mib(Route::MAX_BODY)),
-    ];
+    ]
+}
+
+#[test]
+fn the_guide_argues_for_exactly_the_defaults_in_force() {
+    let written: Vec<(String, String)> = rows(&page("guide/defaults.md"))
+        .iter()
+        .map(|row| (code(&row[0]).to_owned(), code(&row[1]).to_owned()))
+        .collect();
+    assert_eq!(written, defaults());
+}
+
+#[test]
+fn the_defaults_on_the_contract_page_are_those_in_force() {
     let rows = rows(&page("reference/contract.md"));
-    for (key, default) in expected {
+    for (key, default) in defaults() {
         let row = rows.iter().find(|row| code(&row[0]) == key).unwrap();
         assert_eq!(code(&row[1]), default, "{key}");
     }

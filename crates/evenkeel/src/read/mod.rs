@@ -194,14 +194,52 @@ where
     ///
     /// `usable` says whether a value that was not made for this caller may be given to it: where it says no a
     /// snapshot is skipped as forbidden, and a shared result is not shared with this caller, which asks by itself.
+    /// A caller who is known beforehand to share nothing calls [`Read::call_alone`].
     ///
     /// # Errors
     /// As [`Read::call`].
-    pub async fn call_work<F, Fut>(
+    pub fn call_work<F, Fut>(
         &self,
         scope: S,
         key: impl AsRef<[u8]>,
         usable: Usable<'_, T>,
+        work: F,
+    ) -> impl Future<Output = Result<Answer<T, E>, Unanswered<E>>>
+    where
+        F: FnOnce(Call<'static>, Option<Permit<'static>>) -> Fut + Send + 'static,
+        Fut: Future<Output = Result<T, E>> + Send + 'static,
+    {
+        self.worked(scope, key, usable, true, work)
+    }
+
+    /// Makes one call like [`Read::call_work`], for work whose result is for this caller alone, such as an answer to
+    /// somebody's credentials: it joins no attempt under way, and nobody joins it.
+    ///
+    /// With [`coalesce`](ReadBuilder::coalesce) every other call waits for the attempt under way before it learns that
+    /// it may not have the result, and one result that may not be shared makes the next calls for its key go alone.
+    ///
+    /// # Errors
+    /// As [`Read::call`].
+    pub fn call_alone<F, Fut>(
+        &self,
+        scope: S,
+        key: impl AsRef<[u8]>,
+        usable: Usable<'_, T>,
+        work: F,
+    ) -> impl Future<Output = Result<Answer<T, E>, Unanswered<E>>>
+    where
+        F: FnOnce(Call<'static>, Option<Permit<'static>>) -> Fut + Send + 'static,
+        Fut: Future<Output = Result<T, E>> + Send + 'static,
+    {
+        self.worked(scope, key, usable, false, work)
+    }
+
+    async fn worked<F, Fut>(
+        &self,
+        scope: S,
+        key: impl AsRef<[u8]>,
+        usable: Usable<'_, T>,
+        may_join: bool,
         work: F,
     ) -> Result<Answer<T, E>, Unanswered<E>>
     where
@@ -214,7 +252,7 @@ where
             Err(misuse) => return Err(self.inner.misused(misuse)),
         };
         let (mut running, first) = Running::begin(&self.inner, key, usable, Asker::Traffic);
-        running.owned(first, work).await
+        running.owned(first, may_join, work).await
     }
 
     /// Puts a snapshot in by hand, with the time at which it was observed. Without a time, or with one ahead of the

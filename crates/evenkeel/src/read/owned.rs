@@ -22,7 +22,7 @@ where
     E: Send + Sync + 'static,
 {
     /// Drives the call with work that may outlive it.
-    pub(crate) async fn owned<F, Fut>(&mut self, first: Step, work: F) -> End<T, E>
+    pub(crate) async fn owned<F, Fut>(&mut self, first: Step, may_join: bool, work: F) -> End<T, E>
     where
         F: FnOnce(Call<'static>, Option<Permit<'static>>) -> Fut + Send + 'static,
         Fut: Future<Output = Result<T, E>> + Send + 'static,
@@ -32,7 +32,8 @@ where
         }
         let guard = self.guard;
         // Joining: at most twice, for a flight that vanishes is replaced once.
-        if let (Some(flights), Some(key), Ok(runtime)) = (&guard.flights, self.key, Handle::try_current()) {
+        let flights = guard.flights.as_ref().filter(|_| may_join);
+        if let (Some(flights), Some(key), Ok(runtime)) = (flights, self.key, Handle::try_current()) {
             for _ in 0..2 {
                 match flights.part(key, self.now.mono, self.lease_end()) {
                     Part::Alone => break,

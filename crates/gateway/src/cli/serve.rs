@@ -23,7 +23,12 @@ pub(super) fn run(path: &Path) -> ExitCode {
         .enable_all()
         .build();
     match runtime {
-        Ok(runtime) => runtime.block_on(serve(&contract)),
+        Ok(runtime) => {
+            let code = runtime.block_on(serve(&contract));
+            // A name being looked up sits in a thread that nobody can interrupt; the stop does not wait for it.
+            runtime.shutdown_background();
+            code
+        }
         Err(error) => {
             complain(&format!("cannot start worker threads: {error}"));
             ExitCode::from(UNUSABLE)

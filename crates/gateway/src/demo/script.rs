@@ -93,11 +93,13 @@ impl Run {
 
 impl Outcome {
     /// Tells whether the promise was held: every request of the graceful run had live data while there was any,
-    /// and the last good data afterwards; and the way back was found without one failed answer.
+    /// by the upstream's own count, and the last good data afterwards; and the way back was found without one
+    /// failed answer.
     #[must_use]
     pub fn is_held(&self) -> bool {
         self.graceful.requests() == REQUESTS
             && self.graceful.count(Source::Live) == DIES_AFTER
+            && self.graceful.received == DIES_AFTER as u64
             && self.graceful.count(Source::Stale) == REQUESTS - DIES_AFTER
             && self.way_back.failed == 0
             && self.way_back.closed_after.is_some()

@@ -9,7 +9,7 @@ use std::sync::{
 };
 
 use bytes::{Bytes, BytesMut};
-use evenkeel::{Class, Permit};
+use evenkeel::{Class, Keep, Permit};
 use evenkeel_http::{dates::HttpDate, facts::RequestFacts, hop::strip_hop_by_hop, status::in_error_set};
 use http::{
     HeaderMap, HeaderValue, Method, StatusCode,
@@ -149,6 +149,11 @@ impl Exchange {
             self.route.note_not_kept(why);
         }
         let status = head.status;
+        let keep = if self.route.keeps {
+            keep::flowing(&self.facts(), status, &head.headers)
+        } else {
+            Keep::Leave
+        };
         *self.handed.lock() = Handed {
             headers: Some(self.answered(head)),
             stream: Some(Box::new(stream)),
@@ -157,7 +162,7 @@ impl Exchange {
         if in_error_set(status) {
             return Err(Trouble::ErrorAnswer(status, None));
         }
-        Ok(Reply::Streamed(status))
+        Ok(Reply::Streamed(status, keep))
     }
 
     fn whole(

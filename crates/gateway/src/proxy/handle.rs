@@ -8,7 +8,10 @@ use std::sync::{
 };
 
 use evenkeel_http::{facts::Reuse, problem::ProblemKind, reuse::given_from_shared};
-use http::{Method, Request, Response};
+use http::{
+    HeaderName, Method, Request, Response,
+    header::{IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE, RANGE},
+};
 use hyper::body::Incoming;
 use parking_lot::Mutex;
 
@@ -43,13 +46,13 @@ pub(crate) async fn handle(app: &App, peer: &Arc<Peer>, request: Request<Incomin
         .path_and_query()
         .map_or("", |target| target.as_str());
     let work = Arc::clone(&exchange);
-    let end = exchange
-        .route
-        .guard
-        .call_work(whose, target, Some(&usable), move |_call, permit| async move {
-            work.run(permit).await
-        })
-        .await;
+    let work = move |_call, permit| async move { work.run(permit).await };
+    let guard = &exchange.route.guard;
+    let end = if exchange.route.coalesces && exchange.is_one_callers_own() {
+        guard.call_alone(whose, target, Some(&usable), work).await
+    } else {
+        guard.call_work(whose, target, Some(&usable), work).await
+    };
     respond(&exchange, end, &app.labels)
 }
 
@@ -93,7 +96,25 @@ fn prepare(
     Ok((exchange, whose))
 }
 
+/// Fields by which a request asks for less than the whole answer. On routes that keep answers they stay here.
+const NARROWING: [HeaderName; 4] = [RANGE, IF_RANGE, IF_NONE_MATCH, IF_MODIFIED_SINCE];
+/// Fields by which a request may get no answer at all; the origin judges them on every route.
+const PRECONDITIONS: [HeaderName; 2] = [IF_MATCH, IF_UNMODIFIED_SINCE];
+
 impl Exchange {
+    /// Tells whether the answer will be nobody else's, whatever it says: it is then not asked for together.
+    fn is_one_callers_own(&self) -> bool {
+        let facts = self.facts();
+        let headers = &self.request.headers;
+        self.request.method != Method::GET
+            || facts.authorization
+            || facts.cookies
+            || facts.directives.no_store
+            || facts.directives.unreadable
+            || PRECONDITIONS.iter().any(|name| headers.contains_key(name))
+            || (!self.route.keeps && NARROWING.iter().any(|name| headers.contains_key(name)))
+    }
+
     /// Tells whether what is held, or was fetched for somebody else just now, may be given to this request.
     ///
     /// Asked on every rung that gives a copy: identity (C12, cookies) and `Vary` (C13).

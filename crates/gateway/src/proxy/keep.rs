@@ -149,6 +149,18 @@ pub(super) fn judge(received: &Received<'_>, keep_if: &KeepIf) -> Verdict {
     }
 }
 
+/// Decides what becomes of the old snapshot when the body of an answer is not held back: the answer cannot be kept,
+/// so it is as with one that may not be.
+pub(super) fn flowing(request: &RequestFacts, status: StatusCode, headers: &HeaderMap) -> Keep {
+    if is_degraded(headers) {
+        return Keep::Leave;
+    }
+    match may_keep(Sharing::Shared, request, &ResponseHead::of(status, headers)) {
+        Ok(()) => Keep::Remove,
+        Err(why) => after(why, request.directives.unreadable),
+    }
+}
+
 /// What becomes of the old snapshot when a new answer may not be kept: it is superseded and goes, unless the
 /// reason lies in who asked or how, which says nothing about what others were given.
 const fn after(why: NotKept, unreadable_request: bool) -> Keep {

@@ -83,7 +83,7 @@ pub(super) fn degraded(
             cache_status(whole, answer, age, reason).append_to(headers);
             DataFreshness::Stale
         }
-        (Reply::Default(_) | Reply::Streamed(_), _) => DataFreshness::Default,
+        (Reply::Default(_) | Reply::Streamed(..), _) => DataFreshness::Default,
     };
     freshness.set_on(headers);
     let part = DegradedPart {

@@ -10,7 +10,7 @@ use std::{
     pin::Pin,
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicU8, Ordering},
     },
     task::{Context, Poll, Waker, ready},
 };
@@ -38,8 +38,8 @@ pub const RESPONSE_HEAD_MAX: usize = 64 << 10;
 pub(super) struct Link {
     sender: SendRequest<Empty<Bytes>>,
     connection: Connection<TokioIo<Wire>, Empty<Bytes>>,
-    /// Something has come back since the exchange began.
-    answered: Arc<AtomicBool>,
+    /// How far the exchange has come on the wire.
+    reached: Arc<Reached>,
     /// The connection has ended and must not be polled again.
     ended: bool,
 }
@@ -49,17 +49,17 @@ pub(super) struct Link {
 pub(super) struct Broken {
     /// `None` if the connection had ended before.
     pub(super) error: Option<hyper::Error>,
-    /// Not one byte of an answer had arrived.
+    /// Not one byte of an answer had arrived: nothing had, or it came before the request had been written.
     pub(super) unanswered: bool,
 }
 
 impl Link {
     /// Makes a link of a connected stream.
     pub(super) async fn over(stream: TcpStream) -> Result<Self, hyper::Error> {
-        let answered = Arc::new(AtomicBool::new(false));
+        let reached = Arc::new(Reached::default());
         let wire = TokioIo::new(Wire {
             stream,
-            answered: Arc::clone(&answered),
+            reached: Arc::clone(&reached),
         });
         let (sender, connection) = http1::Builder::new()
             .max_header_size(RESPONSE_HEAD_MAX)
@@ -68,7 +68,7 @@ impl Link {
         Ok(Self {
             sender,
             connection,
-            answered,
+            reached,
             ended: false,
         })
     }
@@ -104,7 +104,7 @@ impl Link {
         mut self: Box<Self>,
         request: Outgoing,
     ) -> Result<(Response<Incoming>, Box<Self>), Broken> {
-        self.answered.store(false, Ordering::Relaxed);
+        self.reached.restart();
         let answer = self.sender.send_request(request);
         let mut answer = std::pin::pin!(answer);
         let result = poll_fn(|context| {
@@ -121,16 +121,45 @@ impl Link {
             Some(Ok(response)) => Ok((response, self)),
             failed => Err(Broken {
                 error: failed.and_then(Result::err),
-                unanswered: !self.answered.load(Ordering::Relaxed),
+                unanswered: !self.reached.an_answer(),
             }),
         }
     }
 }
 
-/// A stream that tells when anything comes back.
+/// How far an exchange has come: nothing yet, its request written, something back after that.
+///
+/// What comes before the request is no answer to it: servers say 408 on an idle connection and close it.
+#[derive(Debug, Default)]
+struct Reached(AtomicU8);
+
+impl Reached {
+    const REQUEST: u8 = 1;
+    const ANSWER: u8 = 2;
+
+    fn restart(&self) {
+        self.0.store(0, Ordering::Relaxed);
+    }
+
+    fn note_written(&self) {
+        self.0.fetch_max(Self::REQUEST, Ordering::Relaxed);
+    }
+
+    fn note_read(&self) {
+        if self.0.load(Ordering::Relaxed) == Self::REQUEST {
+            self.0.store(Self::ANSWER, Ordering::Relaxed);
+        }
+    }
+
+    fn an_answer(&self) -> bool {
+        self.0.load(Ordering::Relaxed) == Self::ANSWER
+    }
+}
+
+/// A stream that tells how far its exchange has come.
 struct Wire {
     stream: TcpStream,
-    answered: Arc<AtomicBool>,
+    reached: Arc<Reached>,
 }
 
 impl AsyncRead for Wire {
@@ -142,7 +171,7 @@ impl AsyncRead for Wire {
         let before = buffer.filled().len();
         ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
         if buffer.filled().len() > before {
-            self.answered.store(true, Ordering::Relaxed);
+            self.reached.note_read();
         }
         Poll::Ready(Ok(()))
     }
@@ -154,6 +183,7 @@ impl AsyncWrite for Wire {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
+        self.reached.note_written();
         Pin::new(&mut self.stream).poll_write(context, bytes)
     }
 
@@ -162,6 +192,7 @@ impl AsyncWrite for Wire {
         context: &mut Context<'_>,
         bytes: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        self.reached.note_written();
         Pin::new(&mut self.stream).poll_write_vectored(context, bytes)
     }
 

@@ -6,7 +6,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use evenkeel::{Reason, Unanswered};
-use evenkeel_http::problem::{Problem, ProblemKind, SkippedRung};
+use evenkeel_http::{
+    problem::{Problem, ProblemKind, SkippedRung},
+    proxy_status::{ProxyError, ProxyStatus},
+};
 use http::{
     Response,
     header::{ALLOW, HeaderValue},
@@ -24,6 +27,12 @@ pub(super) fn misdirected(kind: ProblemKind, detail: Option<&str>) -> Response<O
         ..Problem::new(kind)
     };
     let mut response = of_problem(&problem);
+    let status = ProxyStatus {
+        proxy: labels::NAME,
+        error: Some(ProxyError::HttpRequestError),
+        received_status: None,
+    };
+    status.append_to(response.headers_mut());
     if kind == ProblemKind::MethodNotAllowed {
         response
             .headers_mut()
@@ -32,8 +41,24 @@ pub(super) fn misdirected(kind: ProblemKind, detail: Option<&str>) -> Response<O
     response
 }
 
-/// Answers a call that no rung could answer.
-pub(super) fn unanswered(end: &Unanswered<Trouble>, connected: bool) -> Response<Outbound> {
+/// Clients that were refused together are told this many different waits.
+const STEPS: u32 = 8;
+/// The least spread of these waits: they are told in whole seconds.
+const SPREAD_MIN: Duration = Duration::from_secs(2);
+
+/// Spreads a wait over a quarter of it, in steps taken in turn: who was refused together does not come back
+/// together (rule H04). Never shorter than the wait itself.
+fn spread(wait: Duration, turn: u32) -> Duration {
+    let room = (wait / 4).max(SPREAD_MIN);
+    wait.saturating_add(room / STEPS * (turn % STEPS))
+}
+
+/// Answers a call that no rung could answer. `turn` numbers those that are told when to come back.
+pub(super) fn unanswered(
+    end: &Unanswered<Trouble>,
+    connected: bool,
+    turn: impl FnOnce() -> u32,
+) -> Response<Outbound> {
     let kind = kind_of(end.reason);
     let skipped: Vec<SkippedRung<'_>> = end
         .skipped
@@ -48,7 +73,7 @@ pub(super) fn unanswered(end: &Unanswered<Trouble>, connected: bool) -> Response
         skipped: &skipped,
         retry_after: kind
             .has_retry_after()
-            .then(|| end.retry_after.unwrap_or(RETRY_AFTER_DEFAULT)),
+            .then(|| spread(end.retry_after.unwrap_or(RETRY_AFTER_DEFAULT), turn())),
         ..Problem::new(kind)
     };
     let mut response = of_problem(&problem);
@@ -80,6 +105,7 @@ fn of_problem(problem: &Problem<'_>) -> Response<Outbound> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use evenkeel_http::delays::retry_after_seconds;
 
     #[test]
     fn the_status_follows_from_the_first_cause() {
@@ -87,6 +113,21 @@ mod tests {
         let expected = [502, 504, 502, 502, 502, 500, 503, 503, 503, 503];
         assert_eq!(Reason::ALL.map(|reason| status(Some(reason))), expected);
         assert_eq!(status(None), 500);
+    }
+
+    #[test]
+    fn h04_clients_refused_together_are_told_to_come_back_apart_and_none_too_early() {
+        let told = |wait: Duration| -> Vec<u64> {
+            (0..STEPS)
+                .map(|turn| retry_after_seconds(spread(wait, turn)))
+                .collect()
+        };
+        assert_eq!(told(Duration::from_millis(900)), [1, 2, 2, 2, 2, 3, 3, 3]);
+        assert_eq!(told(RETRY_AFTER_DEFAULT), [5, 6, 6, 6, 6, 7, 7, 7]);
+        let hour = Duration::from_secs(3600);
+        assert_eq!(told(hour).first(), Some(&3600));
+        assert_eq!(told(hour).last(), Some(&(3600 + 900 / 8 * 7 + 4)));
+        assert_eq!(spread(Duration::MAX, u32::MAX), Duration::MAX);
     }
 
     #[test]
@@ -101,7 +142,7 @@ mod tests {
                     cause: None,
                     misuse: None,
                 };
-                let response = unanswered(&end, true);
+                let response = unanswered(&end, true, || 0);
                 let said = response
                     .headers()
                     .get("retry-after")

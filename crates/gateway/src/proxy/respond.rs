@@ -35,9 +35,9 @@ pub(super) fn respond(
         Err(end) => match (end.ending, &end.cause) {
             (Ending::Failed, Some(Trouble::ErrorAnswer(status, whole))) => {
                 passed_on(*status, whole.as_deref(), handed, labels)
-                    .unwrap_or_else(|| refuse::unanswered(&end, connected))
+                    .unwrap_or_else(|| refuse::unanswered(&end, connected, || exchange.route.next_turn()))
             }
-            _ => refuse::unanswered(&end, connected),
+            _ => refuse::unanswered(&end, connected, || exchange.route.next_turn()),
         },
     }
 }
@@ -49,7 +49,7 @@ fn live(exchange: &Exchange, reply: Reply, handed: Handed, labels: &Labels) -> R
         lease,
     } = handed;
     let mut response = match reply {
-        Reply::Streamed(status) => {
+        Reply::Streamed(status, _) => {
             let body = stream.map_or(Outbound::Empty, Outbound::Stream);
             with_status(status, headers.unwrap_or_default(), body)
         }
@@ -93,7 +93,7 @@ fn stand_in(exchange: &Exchange, answer: &Answer<Reply, Trouble>, connected: boo
             )
         }
         // Streams are never kept, so no rung below live can hold one.
-        Reply::Streamed(status) => with_status(*status, HeaderMap::new(), Outbound::Empty),
+        Reply::Streamed(status, _) => with_status(*status, HeaderMap::new(), Outbound::Empty),
     };
     labels::degraded(response.headers_mut(), &exchange.route.name, answer, connected);
     finished(exchange, response)

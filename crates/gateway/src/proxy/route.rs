@@ -4,7 +4,7 @@
 
 use std::sync::{
     Arc,
-    atomic::{AtomicU64, Ordering},
+    atomic::{AtomicU32, AtomicU64, Ordering},
 };
 
 use evenkeel::{Dependency, Engine, LadderRung, Memory, Problems, Read, Scope, default, stale};
@@ -56,6 +56,7 @@ pub(crate) struct Route {
     pub(super) keep_if: KeepIf,
     pub(super) max_body: usize,
     not_kept: [AtomicU64; Why::COUNT],
+    turns: AtomicU32,
 }
 
 /// What the routes of one gateway share.
@@ -115,7 +116,13 @@ impl Route {
             keep_if: route.keep_if.clone(),
             max_body: route.max_body,
             not_kept: std::array::from_fn(|_| AtomicU64::new(0)),
+            turns: AtomicU32::new(0),
         })
+    }
+
+    /// Numbers those who are told when to come back; after 2^32 from zero again.
+    pub(super) fn next_turn(&self) -> u32 {
+        self.turns.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Counts an answer that was not kept.

@@ -21,6 +21,8 @@ pub(crate) enum Trouble {
     Unroutable,
     /// Connecting took longer than the system allows.
     ConnectTimedOut,
+    /// This process or machine had no socket to connect with; the upstream was not asked.
+    NoSocket,
     /// The connection ended before there was a response head.
     Terminated,
     /// What came is not HTTP, or its head is larger than accepted.
@@ -32,12 +34,18 @@ pub(crate) enum Trouble {
     ErrorAnswer(StatusCode, Option<Arc<Whole>>),
 }
 
+/// The system's words (`errno`) for a full table of files or no memory for a socket: `ENFILE`, `EMFILE`, `ENOBUFS`,
+/// `ENOMEM`.
+const NO_SOCKET: [i32; 4] = [23, 24, 105, 12];
+
 impl Trouble {
     /// Names the failure of a connection attempt.
     pub(super) fn of_connecting(error: &io::Error) -> Self {
         use io::ErrorKind as Kind;
         let kind = error.kind();
-        if matches!(
+        if error.raw_os_error().is_some_and(|code| NO_SOCKET.contains(&code)) {
+            Self::NoSocket
+        } else if matches!(
             kind,
             Kind::HostUnreachable | Kind::NetworkUnreachable | Kind::AddrNotAvailable
         ) {
@@ -69,6 +77,7 @@ impl Trouble {
             | Self::ConnectTimedOut
             | Self::Terminated
             | Self::Unreadable => Class::Outage(Outage::Failed),
+            Self::NoSocket => Class::Local,
             Self::Cut => Class::Outage(Outage::Cut),
             Self::ErrorAnswer(..) => Class::Outage(Outage::ErrorAnswer),
         }
@@ -81,6 +90,7 @@ impl Trouble {
             Self::NameNotFound => ProxyError::DnsError,
             Self::Unroutable => ProxyError::DestinationIpUnroutable,
             Self::ConnectTimedOut => ProxyError::ConnectionTimeout,
+            Self::NoSocket => ProxyError::ConnectionLimitReached,
             Self::Terminated => ProxyError::ConnectionTerminated,
             Self::Unreadable => ProxyError::HttpProtocolError,
             Self::Cut => ProxyError::HttpResponseIncomplete,
@@ -96,6 +106,7 @@ impl Trouble {
             | Self::NameNotFound
             | Self::Unroutable
             | Self::ConnectTimedOut
+            | Self::NoSocket
             | Self::Terminated
             | Self::Unreadable
             | Self::Cut => None,
@@ -111,6 +122,7 @@ impl fmt::Display for Trouble {
             | Self::NameNotFound
             | Self::Unroutable
             | Self::ConnectTimedOut
+            | Self::NoSocket
             | Self::Terminated
             | Self::Unreadable
             | Self::Cut => f.write_str(self.proxy_error().map_or("failed", ProxyError::as_str)),
@@ -119,3 +131,19 @@ impl fmt::Display for Trouble {
 }
 
 impl Error for Trouble {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn e22_a_full_table_of_files_is_our_own_affair_and_no_failure_of_the_upstream() {
+        for code in NO_SOCKET {
+            let trouble = Trouble::of_connecting(&io::Error::from_raw_os_error(code));
+            assert_eq!(trouble.class(), Class::Local, "errno {code}");
+            assert_eq!(trouble.proxy_error(), Some(ProxyError::ConnectionLimitReached));
+        }
+        let refused = Trouble::of_connecting(&io::Error::from(io::ErrorKind::ConnectionRefused));
+        assert_eq!(refused.class(), Class::OUTAGE);
+    }
+}

@@ -16,8 +16,9 @@ use crate::config::DefaultAnswer;
 pub(crate) enum Reply {
     /// A complete answer of the dependency.
     Whole(Arc<Whole>),
-    /// An answer whose body is on its way; the caller that asked has been handed it.
-    Streamed(StatusCode),
+    /// An answer whose body is on its way, and what becomes of the old snapshot; the caller that asked has been
+    /// handed it.
+    Streamed(StatusCode, Keep),
     /// The constant that the contract declares.
     Default(Arc<DefaultAnswer>),
 }
@@ -48,17 +49,17 @@ impl Reply {
     pub(crate) fn class(&self) -> Class {
         match self {
             Self::Whole(whole) => Class::of_status(whole.status.as_u16()),
-            Self::Streamed(status) => Class::of_status(status.as_u16()),
+            Self::Streamed(status, _) => Class::of_status(status.as_u16()),
             Self::Default(_) => Class::Answer,
         }
     }
 
-    /// Returns on which terms it may be kept. What was streamed is superseded and cannot be kept.
+    /// Returns on which terms it may be kept. What is streamed cannot be kept.
     pub(crate) fn terms(&self) -> Terms {
         match self {
             Self::Whole(whole) => whole.terms,
-            Self::Streamed(_) => Terms {
-                keep: Keep::Remove,
+            Self::Streamed(_, keep) => Terms {
+                keep: *keep,
                 ..Terms::default()
             },
             Self::Default(_) => Terms {
@@ -72,7 +73,7 @@ impl Reply {
     pub(crate) fn is_shareable(&self) -> bool {
         match self {
             Self::Whole(whole) => whole.shared.is_some(),
-            Self::Streamed(_) | Self::Default(_) => false,
+            Self::Streamed(..) | Self::Default(_) => false,
         }
     }
 
@@ -80,7 +81,7 @@ impl Reply {
     pub(crate) fn weight(&self) -> usize {
         match self {
             Self::Whole(whole) => whole.weight(),
-            Self::Streamed(_) | Self::Default(_) => mem::size_of::<Self>(),
+            Self::Streamed(..) | Self::Default(_) => mem::size_of::<Self>(),
         }
     }
 }

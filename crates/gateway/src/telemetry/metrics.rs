@@ -4,7 +4,7 @@
 
 use std::{fmt, sync::Arc};
 
-use evenkeel::{Class, Counts, Ending, Now, Reason, Rung, Skipped, State};
+use evenkeel::{Class, Counts, Ending, Now, Reason, Rung, Skipped, State, WhenBusy};
 use prometheus_client::{
     collector::Collector,
     encoding::{DescriptorEncoder, prometheus_text},
@@ -111,21 +111,13 @@ impl Scrape {
 
     fn dependencies(&self, out: &mut Out<'_>) -> fmt::Result {
         let all = || self.app.dependencies.iter().map(|(dependency, _)| dependency);
-        let classes = [
-            Class::OUTAGE,
-            Class::Answer,
-            Class::Refusal,
-            Class::Gone,
-            Class::Busy,
-            Class::Cancelled,
-        ];
         let attempts = all().flat_map(|dependency| {
-            classes.map(|class| {
-                (
-                    vec![dependency.name(), class.as_str()],
-                    dependency.attempts(class),
-                )
-            })
+            Class::ALL
+                .into_iter()
+                .map(move |class| (class, dependency.attempts(class)))
+                // A fault takes a defect, so it is no series until there is one.
+                .filter(|(class, count)| *count > 0 || !matches!(class, Class::Fault | Class::Local))
+                .map(move |(class, count)| (vec![dependency.name(), class.as_str()], count))
         });
         out.write(&series::ATTEMPTS, attempts)?;
         let states = [State::Closed, State::Open, State::HalfOpen];
@@ -203,17 +195,20 @@ struct Reach {
     has_default: bool,
     has_breaker: bool,
     is_limited: bool,
+    refuses_when_busy: bool,
 }
 
 impl Reach {
     fn of(route: &crate::proxy::Route) -> Self {
         let dependency = route.guard.dependency();
-        let ladder = route.guard.contract().ladder();
+        let contract = route.guard.contract();
+        let ladder = contract.ladder();
         Self {
             keeps: ladder.max_age().is_some(),
             has_default: ladder.has_default(),
             has_breaker: dependency.contract().breaker().is_some(),
             is_limited: dependency.is_limited(),
+            refuses_when_busy: contract.when_busy() == WhenBusy::Refuse,
         }
     }
 
@@ -227,11 +222,12 @@ impl Reach {
             Reason::AtCapacity => self.is_limited,
             Reason::Busy | Reason::Fault | Reason::Held => false,
         };
+        let has_ladder = !self.refuses_when_busy || reason.was_attempted();
         possible
             && match ending {
-                Ending::Answered(Rung::Stale) => self.keeps,
-                Ending::Answered(Rung::Default) => self.has_default,
-                Ending::Refused => !self.has_default && reason != Reason::ErrorAnswer,
+                Ending::Answered(Rung::Stale) => self.keeps && has_ladder,
+                Ending::Answered(Rung::Default) => self.has_default && has_ladder,
+                Ending::Refused => !(self.has_default && has_ladder) && reason != Reason::ErrorAnswer,
                 Ending::Failed => {
                     !self.has_default && matches!(reason, Reason::ErrorAnswer | Reason::ProbeFailed)
                 }
@@ -269,5 +265,37 @@ impl Out<'_> {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_route_that_refuses_when_busy_has_refusals_from_the_start_and_no_busy_stand_ins() {
+        let mut reach = Reach {
+            keeps: true,
+            has_default: true,
+            has_breaker: true,
+            is_limited: true,
+            refuses_when_busy: true,
+        };
+        let reached = |reach: &Reach, reason| {
+            [
+                Ending::Answered(Rung::Stale),
+                Ending::Answered(Rung::Default),
+                Ending::Refused,
+            ]
+            .map(|ending| reach.reaches(ending, Some(reason)))
+        };
+        for reason in [Reason::BreakerOpen, Reason::AtCapacity] {
+            assert_eq!(reached(&reach, reason), [false, false, true], "{reason}");
+        }
+        for reason in [Reason::TimedOut, Reason::ProbeFailed] {
+            assert_eq!(reached(&reach, reason), [true, true, false], "{reason}");
+        }
+        reach.refuses_when_busy = false;
+        assert_eq!(reached(&reach, Reason::AtCapacity), [true, true, false]);
     }
 }

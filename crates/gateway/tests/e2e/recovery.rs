@@ -111,7 +111,11 @@ async fn a_failed_probe_without_a_rung_is_told_with_the_next_instant() {
         "{}",
         answer.text()
     );
-    assert!(answer.header("retry-after").is_some());
+    assert_eq!(
+        answer.header("retry-after"),
+        Some("1"),
+        "the open period, not the default"
+    );
 }
 
 /// Rule X4: refusals by the dependency are answers and never hidden.

@@ -1,5 +1,13 @@
 //! What is a request, and what of it reaches the origin.
 
+use std::sync::Arc;
+
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::{TcpListener, TcpStream},
+    sync::Notify,
+};
+
 use crate::kit::{Bench, Client, NO_BREAKER, Origin, Reply, STALE, contract};
 
 async fn bench(route: &str) -> (Origin, Bench) {
@@ -22,6 +30,8 @@ async fn other_methods_and_other_paths_are_refused_with_a_problem_and_never_sent
             "{method}"
         );
         assert_eq!(answer.header("content-type"), Some("application/problem+json"));
+        let proxy_status = answer.header("proxy-status");
+        assert_eq!(proxy_status, Some("evenkeel; error=http_request_error"), "ps2");
     }
     for path in ["/", "/r", "/r/", "/r/1/2", "/R/1"] {
         let answer = bench.get(path).await;
@@ -279,4 +289,46 @@ async fn an_upstream_may_be_given_by_name() {
     origin.stop().await;
     let answer = bench.get("/r/1").await;
     assert_eq!((answer.text().as_str(), answer.freshness()), ("named", "stale"));
+}
+
+/// Rule M10: a server that is tired of an idle connection says 408 on it and closes. That answers nobody's request.
+#[tokio::test]
+async fn m10_what_comes_on_an_idle_connection_is_no_answer_and_costs_none() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let tired = Arc::new(Notify::new());
+    let said = Arc::new(Notify::new());
+    let origin = tokio::spawn({
+        let (tired, said) = (Arc::clone(&tired), Arc::clone(&said));
+        async move {
+            let mut first = answered(&listener, "one").await;
+            tired.notified().await;
+            first
+                .write_all(b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n")
+                .await
+                .unwrap();
+            drop(first);
+            said.notify_one();
+            answered(&listener, "two").await
+        }
+    });
+    let bench = Bench::start(&contract(address, NO_BREAKER, "")).await;
+    assert_eq!(bench.get("/r/1").await.text(), "one");
+    tired.notify_one();
+    said.notified().await;
+    let answer = bench.get("/r/1").await;
+    assert_eq!((answer.status, answer.text().as_str()), (200, "two"));
+    drop(origin.await.unwrap());
+}
+
+/// Accepts one connection and answers its first request.
+async fn answered(listener: &TcpListener, body: &str) -> TcpStream {
+    let (mut stream, _) = listener.accept().await.unwrap();
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        head.push(stream.read_u8().await.unwrap());
+    }
+    let answer = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+    stream.write_all(answer.as_bytes()).await.unwrap();
+    stream
 }

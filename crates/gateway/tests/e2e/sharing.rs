@@ -74,6 +74,27 @@ async fn a_user_with_a_cookie_is_not_given_the_copy_of_an_anonymous_one_and_does
     assert_eq!(bench.get("/r/1").await.text(), "for nobody");
 }
 
+/// An answer that is too large to be kept supersedes what was, unless the reason lies in who asked.
+#[tokio::test]
+async fn a_large_answer_to_one_user_does_not_remove_the_copy_of_everybody() {
+    let origin = Origin::start(|seen| match seen.header("cookie") {
+        None => Reply::ok("for everybody"),
+        Some(_) => Reply::ok(vec![b'x'; 65_537]),
+    })
+    .await;
+    let route = format!("{STALE}\nmax_body = \"64KiB\"");
+    let bench = Bench::start(&contract(origin.address, NO_BREAKER, &route)).await;
+    bench.get("/r/1").await;
+    let own = bench.get_with("/r/1", &[("cookie", "alice")]).await;
+    assert_eq!((own.status, own.body.len()), (200, 65_537));
+    origin.stop().await;
+    let answer = bench.get("/r/1").await;
+    assert_eq!(
+        (answer.text().as_str(), answer.freshness()),
+        ("for everybody", "stale")
+    );
+}
+
 /// Rules C03, C33 and private: such an answer is not kept, and what was kept before is superseded.
 #[tokio::test]
 async fn answers_that_must_not_be_kept_are_not_and_remove_what_was() {
@@ -201,6 +222,35 @@ async fn joined_calls_never_carry_one_users_answer_to_another() {
         let (value, answer) = call.await.unwrap();
         assert_eq!(answer.text(), format!("for {value}"));
     }
+}
+
+/// Rules G03 and G07: requests whose answers are their own do not take sharing away from everybody else.
+#[tokio::test]
+async fn requests_of_one_user_neither_wait_for_others_nor_end_their_sharing() {
+    let origin = Origin::always(Reply::ok("one").wait(Duration::from_millis(300))).await;
+    let bench = Bench::start(&contract(origin.address, NO_BREAKER, "coalesce = true")).await;
+    let address = bench.address();
+    let own = [
+        ("cookie", "a=1"),
+        ("authorization", "x"),
+        ("cache-control", "no-store"),
+        ("range", "bytes=0-1"),
+        ("if-match", "\"a\""),
+    ];
+    let mut head = crate::kit::Client::connect(address).await;
+    assert_eq!(head.request("HEAD", "/r/1", &[]).await.status, 200);
+    let mut calls: Vec<_> = own
+        .into_iter()
+        .map(|field| tokio::spawn(async move { crate::kit::get_with(address, "/r/1", &[field]).await }))
+        .collect();
+    crate::kit::until("they have arrived", || origin.hits() == own.len() + 1).await;
+    calls.extend((0..10).map(|_| tokio::spawn(async move { crate::kit::get(address, "/r/1").await })));
+    for call in calls {
+        assert_eq!(call.await.unwrap().status, 200);
+    }
+    assert_eq!(origin.hits(), own.len() + 2);
+    let joined = bench.gateway.app().counts("r").unwrap().joined();
+    assert_eq!(joined, 9);
 }
 
 #[tokio::test]

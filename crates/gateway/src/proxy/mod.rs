@@ -7,6 +7,7 @@ mod authority;
 mod buffers;
 mod exchange;
 mod forward;
+mod framing;
 mod handle;
 mod keep;
 mod labels;

@@ -3,23 +3,15 @@
 //! cannot be copied (a stream, the original fields) is handed from one to the other through it.
 //! It refuses to know the ladder; it reports what came, and the engine decides.
 
-use std::{
-    collections::VecDeque,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
 };
 
 use bytes::{Bytes, BytesMut};
 use evenkeel::{Class, Permit};
 use evenkeel_http::{dates::HttpDate, facts::RequestFacts, hop::strip_hop_by_hop, status::in_error_set};
-use http::{
-    HeaderMap, HeaderValue, Method,
-    header::DATE,
-    request::Parts,
-    response,
-};
+use http::{HeaderMap, HeaderValue, Method, header::DATE, request::Parts, response};
 use parking_lot::Mutex;
 
 use super::{
@@ -122,13 +114,13 @@ impl Exchange {
         let Some(mut lease) = buffers.take(announced) else {
             return Ok(Read::Flowing(stream, Why::BuffersFull));
         };
-        let mut read = VecDeque::new();
-        let (mut length, mut room) = (0_usize, announced);
+        let mut read = Gathered::default();
+        let mut room = announced;
         while let Some(frame) = stream.next().await {
             // Trailers are not held back; nothing that is kept may depend on them.
             let Ok(piece) = frame?.into_data() else { continue };
-            length = length.saturating_add(piece.len());
-            read.push_back(piece);
+            read.add(piece, announced);
+            let length = read.length();
             let why = if length > max {
                 Some(Why::TooLarge)
             } else if length > room && !lease.grow(length - room) {
@@ -137,12 +129,12 @@ impl Exchange {
                 None
             };
             if let Some(why) = why {
-                stream.put_ahead(read);
+                stream.put_ahead(read.joined());
                 return Ok(Read::Flowing(stream, why));
             }
             room = room.max(length);
         }
-        Ok(Read::Whole(joined(read, length), lease))
+        Ok(Read::Whole(read.joined(), lease))
     }
 
     /// Hands the stream to the caller.
@@ -230,14 +222,39 @@ impl Exchange {
     }
 }
 
-/// Joins the pieces of a body; a single one, the usual case, is not copied.
-fn joined(mut pieces: VecDeque<Bytes>, length: usize) -> Bytes {
-    if pieces.len() <= 1 {
-        return pieces.pop_front().unwrap_or_default();
+/// The pieces of a body that is being held back. A single one, the usual case, is not copied.
+///
+/// More are copied together as they come: a piece by itself keeps the whole buffer alive in which it was received,
+/// so an upstream that sends byte by byte would take many times the room that is counted.
+#[derive(Debug, Default)]
+struct Gathered {
+    single: Bytes,
+    joined: BytesMut,
+}
+
+impl Gathered {
+    /// Adds a piece; `announced` is the length of the whole body, if it is known, and else 0.
+    fn add(&mut self, piece: Bytes, announced: usize) {
+        if self.length() == 0 {
+            self.single = piece;
+            return;
+        }
+        if self.joined.is_empty() {
+            self.joined.reserve(announced);
+            self.joined.extend_from_slice(&std::mem::take(&mut self.single));
+        }
+        self.joined.extend_from_slice(&piece);
     }
-    let mut whole = BytesMut::with_capacity(length);
-    for piece in pieces {
-        whole.extend_from_slice(&piece);
+
+    fn length(&self) -> usize {
+        self.single.len() + self.joined.len()
     }
-    whole.freeze()
+
+    fn joined(self) -> Bytes {
+        if self.joined.is_empty() {
+            self.single
+        } else {
+            self.joined.freeze()
+        }
+    }
 }

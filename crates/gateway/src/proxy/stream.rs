@@ -3,7 +3,6 @@
 //! It refuses to hide a cut: it ends in an error, and the client sees an abort instead of a clean end.
 
 use std::{
-    collections::VecDeque,
     fmt,
     pin::Pin,
     sync::Arc,
@@ -22,7 +21,7 @@ use super::{link::Link, trouble::Trouble, upstream::Upstream};
 /// A body on its way, and everything that is in use until it has ended.
 pub(crate) struct Stream {
     /// What was read already, to be sent first.
-    ahead: VecDeque<Bytes>,
+    ahead: Bytes,
     body: Incoming,
     /// Taken when the body has ended, cleanly or not.
     link: Option<Box<Link>>,
@@ -44,7 +43,7 @@ impl Stream {
         idle_max: Duration,
     ) -> Self {
         Self {
-            ahead: VecDeque::new(),
+            ahead: Bytes::new(),
             body,
             link: Some(link),
             home,
@@ -56,7 +55,7 @@ impl Stream {
     }
 
     /// Puts what was read already in front.
-    pub(super) fn put_ahead(&mut self, read: VecDeque<Bytes>) {
+    pub(super) fn put_ahead(&mut self, read: Bytes) {
         self.ahead = read;
     }
 
@@ -75,8 +74,9 @@ impl Stream {
         &mut self,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Trouble>>> {
-        if let Some(bytes) = self.ahead.pop_front() {
-            return Poll::Ready(Some(Ok(Frame::data(bytes))));
+        if !self.ahead.is_empty() {
+            let ahead = std::mem::take(&mut self.ahead);
+            return Poll::Ready(Some(Ok(Frame::data(ahead))));
         }
         let Some(link) = &mut self.link else {
             return Poll::Ready(self.cut.then_some(Err(Trouble::Cut)));
@@ -168,7 +168,7 @@ impl Body for Stream {
     }
 
     fn size_hint(&self) -> SizeHint {
-        let ahead: u64 = self.ahead.iter().map(|bytes| bytes.len() as u64).sum();
+        let ahead = self.ahead.len() as u64;
         if self.link.is_none() && !self.cut {
             return SizeHint::with_exact(ahead);
         }

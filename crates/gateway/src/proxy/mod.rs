@@ -14,6 +14,7 @@ mod labels;
 mod limits;
 mod link;
 mod outbound;
+mod patient;
 mod refuse;
 mod respond;
 mod route;

@@ -124,12 +124,14 @@ fn read(reader: &mut Reader<'_>, document: &DeTable<'_>) -> Option<Contract> {
             resources.extend(dependency::read_resource(name, fields));
         }
     }
+    let names = names_of(resources_value);
     let mut dependencies = Vec::new();
     for (place, name, value) in named(reader, "dependencies", dependencies_value) {
         if let Some(fields) = reader.open(place, value, keys::DEPENDENCY) {
-            dependencies.extend(dependency::read(name, &names_of(resources_value), fields));
+            dependencies.extend(dependency::read(name, &names, fields));
         }
     }
+    let names = names_of(dependencies_value);
     let mut routes: Vec<Route> = Vec::new();
     if let Some(value) = routes_value {
         let list = value.get_ref().as_array();
@@ -146,7 +148,7 @@ fn read(reader: &mut Reader<'_>, document: &DeTable<'_>) -> Option<Contract> {
         for (index, value) in list.into_iter().flatten().enumerate() {
             let place = format!("routes[{index}]");
             if let Some(fields) = reader.open(place, value, keys::ROUTE) {
-                let route = route::read(&names_of(dependencies_value), &routes, fields);
+                let route = route::read(&names, &routes, fields);
                 routes.extend(route);
             }
         }

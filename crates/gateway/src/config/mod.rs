@@ -131,6 +131,9 @@ fn read(reader: &mut Reader<'_>, document: &DeTable<'_>) -> Option<Contract> {
             dependencies.extend(dependency::read(name, &names, fields));
         }
     }
+    if let Some(gateway) = &gateway {
+        refuse_itself(reader, gateway, &dependencies);
+    }
     let names = names_of(dependencies_value);
     let mut routes: Vec<Route> = Vec::new();
     if let Some(value) = routes_value {
@@ -159,6 +162,26 @@ fn read(reader: &mut Reader<'_>, document: &DeTable<'_>) -> Option<Contract> {
         dependencies,
         routes,
     })
+}
+
+/// A gateway that asks itself answers one request with as many as it has connections.
+fn refuse_itself(reader: &mut Reader<'_>, gateway: &Gateway, dependencies: &[Dependency]) {
+    for dependency in dependencies {
+        for (key, address) in [("listen", gateway.listen), ("admin", gateway.admin)] {
+            if dependency.upstream.is_at(address) {
+                let place = format!("dependencies.{}.urls", dependency.name);
+                let span = reader.places.find(&place).unwrap_or_default();
+                let seen = format!("{address}, where `gateway.{key}` is");
+                reader.problem(
+                    &place,
+                    span,
+                    &seen,
+                    "the address of another server",
+                    "correct the address, or move the gateway to another port",
+                );
+            }
+        }
+    }
 }
 
 /// Yields the tables inside a table of named things.

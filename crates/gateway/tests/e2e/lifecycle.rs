@@ -38,16 +38,17 @@ async fn draining_is_bounded() {
 #[tokio::test]
 async fn an_address_in_use_starts_nothing_and_says_which() {
     let origin = Origin::always(Reply::ok("x")).await;
+    let busy = Origin::always(Reply::ok("x")).await;
     let text = contract(origin.address, "", "").replace(
         "listen = \"127.0.0.1:0\"",
-        &format!("listen = \"{}\"", origin.address),
+        &format!("listen = \"{}\"", busy.address),
     );
     let loaded = config::parse("contract.toml", &text).unwrap();
     let error = Gateway::start(&loaded.contract, &Engine::system(), Limits::default())
         .await
         .unwrap_err();
-    assert!(matches!(error, StartError::Bind(address, _) if address == origin.address));
-    assert!(error.to_string().contains(&origin.address.to_string()));
+    assert!(matches!(error, StartError::Bind(address, _) if address == busy.address));
+    assert!(error.to_string().contains(&busy.address.to_string()));
 }
 
 #[tokio::test]

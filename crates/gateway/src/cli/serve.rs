@@ -7,7 +7,7 @@ use std::{path::Path, process::ExitCode, time::Duration};
 use evenkeel::Engine;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use super::{FAILED, UNUSABLE, check, complain};
+use super::{FAILED, UNUSABLE, check, complain, files};
 use crate::{Gateway, config::Contract, proxy::Limits, telemetry::log, workers};
 
 /// How often changes of state are written to the log.
@@ -23,7 +23,12 @@ pub(super) fn run(path: &Path) -> ExitCode {
         .enable_all()
         .build();
     match runtime {
-        Ok(runtime) => runtime.block_on(serve(&contract)),
+        Ok(runtime) => {
+            let code = runtime.block_on(serve(&contract));
+            // Waits for nothing: a name that is still being looked up would hold the end up for as long as it likes.
+            runtime.shutdown_background();
+            code
+        }
         Err(error) => {
             complain(&format!("cannot start worker threads: {error}"));
             ExitCode::from(UNUSABLE)
@@ -33,9 +38,10 @@ pub(super) fn run(path: &Path) -> ExitCode {
 
 async fn serve(contract: &Contract) -> ExitCode {
     let engine = Engine::system();
+    let limits = files::fit(Limits::default());
     let started = async {
         let signals = Signals::new().map_err(|error| format!("cannot wait for signals: {error}"))?;
-        let gateway = Gateway::start(contract, &engine, Limits::default())
+        let gateway = Gateway::start(contract, &engine, limits)
             .await
             .map_err(|error| error.to_string())?;
         Ok::<_, String>((signals, gateway))
@@ -54,6 +60,7 @@ async fn serve(contract: &Contract) -> ExitCode {
             ("admin", &gateway.admin_address().to_string()),
             ("version", env!("CARGO_PKG_VERSION")),
             ("workers", &workers(contract).to_string()),
+            ("connections", &limits.connections.to_string()),
         ],
     );
     let mut ticks = tokio::time::interval(EVENTS_EVERY);

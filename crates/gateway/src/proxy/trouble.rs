@@ -7,6 +7,7 @@ use std::{error::Error, fmt, io, sync::Arc};
 use evenkeel::{Class, Outage};
 use evenkeel_http::proxy_status::ProxyError;
 use http::StatusCode;
+use rustix::io::Errno;
 
 use super::whole::Whole;
 
@@ -21,6 +22,8 @@ pub(crate) enum Trouble {
     Unroutable,
     /// Connecting took longer than the system allows.
     ConnectTimedOut,
+    /// This machine has no file, port or memory left for a connection; the dependency was not asked.
+    NothingLeft,
     /// The connection ended before there was a response head.
     Terminated,
     /// What came is not HTTP, or its head is larger than accepted.
@@ -37,10 +40,16 @@ impl Trouble {
     pub(super) fn of_connecting(error: &io::Error) -> Self {
         use io::ErrorKind as Kind;
         let kind = error.kind();
-        if matches!(
-            kind,
-            Kind::HostUnreachable | Kind::NetworkUnreachable | Kind::AddrNotAvailable
-        ) {
+        let own = [
+            Errno::MFILE,
+            Errno::NFILE,
+            Errno::NOBUFS,
+            Errno::NOMEM,
+            Errno::ADDRNOTAVAIL,
+        ];
+        if Errno::from_io_error(error).is_some_and(|number| own.contains(&number)) {
+            Self::NothingLeft
+        } else if matches!(kind, Kind::HostUnreachable | Kind::NetworkUnreachable) {
             Self::Unroutable
         } else if kind == Kind::TimedOut {
             Self::ConnectTimedOut
@@ -69,6 +78,7 @@ impl Trouble {
             | Self::ConnectTimedOut
             | Self::Terminated
             | Self::Unreadable => Class::Outage(Outage::Failed),
+            Self::NothingLeft => Class::Local,
             Self::Cut => Class::Outage(Outage::Cut),
             Self::ErrorAnswer(..) => Class::Outage(Outage::ErrorAnswer),
         }
@@ -81,6 +91,7 @@ impl Trouble {
             Self::NameNotFound => ProxyError::DnsError,
             Self::Unroutable => ProxyError::DestinationIpUnroutable,
             Self::ConnectTimedOut => ProxyError::ConnectionTimeout,
+            Self::NothingLeft => ProxyError::ConnectionLimitReached,
             Self::Terminated => ProxyError::ConnectionTerminated,
             Self::Unreadable => ProxyError::HttpProtocolError,
             Self::Cut => ProxyError::HttpResponseIncomplete,
@@ -96,6 +107,7 @@ impl Trouble {
             | Self::NameNotFound
             | Self::Unroutable
             | Self::ConnectTimedOut
+            | Self::NothingLeft
             | Self::Terminated
             | Self::Unreadable
             | Self::Cut => None,
@@ -111,6 +123,7 @@ impl fmt::Display for Trouble {
             | Self::NameNotFound
             | Self::Unroutable
             | Self::ConnectTimedOut
+            | Self::NothingLeft
             | Self::Terminated
             | Self::Unreadable
             | Self::Cut => f.write_str(self.proxy_error().map_or("failed", ProxyError::as_str)),
@@ -119,3 +132,20 @@ impl fmt::Display for Trouble {
 }
 
 impl Error for Trouble {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_this_machine_lacks_is_not_blamed_on_the_dependency() {
+        for number in [Errno::MFILE, Errno::NFILE, Errno::ADDRNOTAVAIL] {
+            let trouble = Trouble::of_connecting(&number.into());
+            assert_eq!(trouble.class(), Class::Local, "{number}");
+        }
+        for number in [Errno::CONNREFUSED, Errno::HOSTUNREACH, Errno::TIMEDOUT] {
+            let trouble = Trouble::of_connecting(&number.into());
+            assert_eq!(trouble.class(), Class::Outage(Outage::Failed), "{number}");
+        }
+    }
+}

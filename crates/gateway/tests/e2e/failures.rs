@@ -173,3 +173,23 @@ async fn case_005_gone_is_passed_on_and_the_old_body_never_comes_back() {
         );
     }
 }
+
+/// An upstream that never stops sending is no answer either: the timeout is kept, and the worker is not held.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_endless_stream_of_interim_answers_ends_in_the_timeout() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let flood = tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let interim = b"HTTP/1.1 100 Continue\r\n\r\n".repeat(1000);
+        while tokio::io::AsyncWriteExt::write_all(&mut stream, &interim)
+            .await
+            .is_ok()
+        {}
+    });
+    let dependency = "breaker = \"off\"\nconcurrency = 1\ntimeout = \"200ms\"";
+    let bench = Bench::start(&contract(address, dependency, "")).await;
+    assert_eq!(bench.get("/r/1").await.status, 504);
+    flood.await.unwrap();
+    assert_eq!(bench.gateway.app().dependency("d").unwrap().status().in_use, 0);
+}

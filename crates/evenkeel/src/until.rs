@@ -93,6 +93,21 @@ mod tests {
         }
     }
 
+    /// The one timer here that is real: the runtime's budget has no other.
+    #[tokio::test]
+    async fn work_that_never_runs_dry_is_ended_by_its_limit_all_the_same() {
+        let clock = Clock::system();
+        let limit = clock.now().mono.after(Duration::from_millis(1));
+        let work = pin!(async {
+            loop {
+                tokio::task::coop::consume_budget().await;
+            }
+        });
+        let waiting = until::<_>(&clock, Some(limit), work);
+        let ended = tokio::time::timeout(Duration::from_secs(20), waiting).await;
+        assert_eq!(ended, Ok(Outcome::<()>::OutOfTime));
+    }
+
     #[tokio::test]
     async fn work_past_its_limit_is_dropped_at_once() {
         struct Flag(std::sync::Arc<std::sync::atomic::AtomicBool>);

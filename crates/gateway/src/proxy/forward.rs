@@ -88,20 +88,35 @@ fn passed_on(request: &HeaderMap, whole: bool) -> HeaderMap {
 /// Tells whether a field of a request is not sent on.
 ///
 /// Bodies of Read requests are not sent on, so neither are the fields that announce one. Fields by which a
-/// client could change what the answer is about, without that being in the key, are nobody's to send yet.
+/// client could change what the answer is about, without that being in the key, are nobody's to send yet. Many
+/// servers read an underscore in a name as a hyphen, so such names are judged as if they had one.
 fn ends_here(name: &HeaderName, whole: bool) -> bool {
     let name = name.as_str();
+    if name.contains('_') {
+        let read = name.replace('_', "-");
+        return read == "transfer-encoding" || is_ended(&read, whole);
+    }
+    is_ended(name, whole)
+}
+
+fn is_ended(name: &str, whole: bool) -> bool {
     match name.as_bytes().first() {
         Some(b'c') => name == "content-length",
         Some(b'e') => name == "expect",
         Some(b'f') => name == "forwarded",
         Some(b'i') => whole && matches!(name, "if-none-match" | "if-modified-since" | "if-range"),
         Some(b'r') => whole && name == "range",
+        Some(b't') => name == "true-client-ip",
         Some(b'x') => {
-            name.starts_with("x-forwarded-")
+            name.starts_with("x-forwarded")
                 || matches!(
                     name,
                     "x-real-ip"
+                        | "x-client-ip"
+                        | "x-cluster-client-ip"
+                        | "x-host"
+                        | "x-original-host"
+                        | "x-http-host-override"
                         | "x-original-url"
                         | "x-rewrite-url"
                         | "x-http-method"
@@ -139,6 +154,10 @@ mod tests {
                 ("forwarded", "for=evil"),
                 ("x-real-ip", "1.2.3.4"),
                 ("x-http-method-override", "DELETE"),
+                ("x_forwarded_host", "evil"),
+                ("X_Http-Method_Override", "DELETE"),
+                ("x-host", "evil"),
+                ("true-client-ip", "1.2.3.4"),
                 ("connection", "x-forwarded-proto"),
             ],
             false,

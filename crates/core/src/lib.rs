@@ -7,7 +7,9 @@
 //!
 //! # The driver loop
 //!
-//! A driver owns the clock, the lock around [`Recovery`], the store and the dependency. For one Read call it:
+//! A driver owns the clock, the lock around [`Steering`], the store and the dependency. Steps 3, 4 and 6 are
+//! [`Dependency::admit`], [`Dependency::release`] and [`Dependency::settle`], which add ramp and learned limit. For
+//! one Read call it:
 //!
 //! 1. begins with [`ReadCall::begin`] and performs the [`Step`] it is given, until a step ends the call;
 //! 2. on [`Step::Look`] looks the snapshot up and reports its [`Facts`] to [`ReadCall::found`];
@@ -31,7 +33,8 @@
 //! | what a contract may say | [`ReadDraft`], [`DependencyDraft`], [`BreakerRules`], [`Ladder`], [`Problems`] |
 //! | the life of a call | [`ReadCall`], [`Step`], [`Deadline`], [`HoldMode`] |
 //! | what a result means | [`Class`], [`Table`], [`Verdict`] |
-//! | whether the dependency is asked | [`Gate`], [`Recovery`], [`Bulkhead`], [`Lane`] |
+//! | whether the dependency is asked | [`Dependency`], [`Gate`], [`Recovery`], [`Bulkhead`], [`Lane`] |
+//! | how traffic comes back, and how much is borne | [`RampRules`], [`Stage`], [`LimitRules`], [`Steering`] |
 //! | how old data may be | [`Age`], [`Facts`], [`replaces`] |
 //! | the public words | [`Ending`], [`Rung`], [`Reason`], [`Skipped`] |
 //! | time and chance | [`Mono`], [`Wall`], [`Now`], [`Rng`] |
@@ -123,10 +126,13 @@ mod ending;
 mod hold;
 mod ladder;
 mod lane;
+mod limit;
 mod problem;
+mod ramp;
 mod reason;
 mod rng;
 mod snapshot;
+mod steering;
 mod sync;
 mod time;
 
@@ -145,8 +151,11 @@ pub use ending::{Ending, Rung};
 pub use hold::HoldMode;
 pub use ladder::{Ladder, RungRule, Skips};
 pub use lane::Lane;
+pub use limit::LimitRules;
 pub use problem::{Problem, Problems};
+pub use ramp::{RampRules, Stage};
 pub use reason::{Reason, Skipped};
 pub use rng::Rng;
 pub use snapshot::{Keep, replaces};
+pub use steering::Steering;
 pub use time::{Mono, Now, Wall};

@@ -6,7 +6,7 @@ use std::{sync::Arc, time::Duration};
 
 use evenkeel_core::{
     Asker, BreakerRules, Bulkhead, Class, DependencyContract, DependencyDraft, Exclusive, Limit, Mono, Now,
-    OpenFor, Problems, Ratio, Recovery, Refusal, Row, State, Transition,
+    OpenFor, Problems, Ratio, Refusal, Row, State, Steering, Transition,
 };
 use parking_lot::Mutex;
 
@@ -192,7 +192,7 @@ pub(crate) struct Inner {
     pub(crate) name: Arc<str>,
     pub(crate) engine: Engine,
     /// Who is admitted.
-    pub(crate) seat: evenkeel_core::Dependency<Locked<Recovery>>,
+    pub(crate) seat: evenkeel_core::Dependency<Locked<Steering>>,
     attempts: AttemptCounters,
     transitions: Counters<3>,
 }

@@ -22,8 +22,8 @@ pub use counts::{Counts, NotKept};
 pub use dependency::{BreakerBuilder, Dependency, DependencyBuilder, DependencyStatus};
 pub use engine::{Engine, Resource};
 pub use evenkeel_core::{
-    Cause, Class, Ending, HoldMode, Keep, Mono, Now, Outage, Problem, Problems, Reason, Row, Rung, Skipped,
-    Skips, State, Transition, Verdict, Wall, WhenBusy,
+    Cause, Class, Ending, HoldMode, Keep, LimitRules, Mono, Now, Outage, Problem, Problems, RampRules,
+    Reason, Row, Rung, Skipped, Skips, Stage, State, Transition, Verdict, Wall, WhenBusy,
 };
 pub use event::{Event, EventKind};
 pub use hold::Hold;

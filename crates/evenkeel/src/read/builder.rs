@@ -4,7 +4,7 @@
 
 use std::{fmt, marker::PhantomData, mem, sync::Arc, time::Duration};
 
-use evenkeel_core::{Class, Keep, Problems, ReadDraft, Row, RungRule, WhenBusy};
+use evenkeel_core::{Class, Keep, LimitRules, Problems, ReadDraft, Row, RungRule, WhenBusy};
 
 use crate::{
     counts::GuardCounters,
@@ -195,6 +195,16 @@ impl<T, C, S> ReadBuilder<T, C, S> {
         self.own(|own| own.row(class, row))
     }
 
+    /// Lets traffic back in stages after the breaker has closed, see [`DependencyBuilder::ramp`].
+    pub fn ramp(self, stages: impl Into<Vec<u8>>) -> Self {
+        self.own(|own| own.ramp(stages))
+    }
+
+    /// Learns how many attempts the dependency bears, see [`DependencyBuilder::learned_limit`].
+    pub fn learned_limit(self, rules: LimitRules) -> Self {
+        self.own(|own| own.learned_limit(rules))
+    }
+
     /// Asks a dependency that other guards ask too, with its timeout, permits and breaker. Nothing of these may
     /// then be declared here.
     pub fn from(mut self, dependency: &Dependency) -> Self {
@@ -325,7 +335,7 @@ where
         if self.from.is_some() && !self.own.is_bare() {
             problems.add(
                 "from",
-                "a dependency, and a timeout, concurrency, breaker, resource or row of this guard's own",
+                "a dependency, and a timeout, concurrency, breaker, ramp, learned limit, resource or row of this guard's own",
                 "one or the other",
                 "move them to the dependency",
             );

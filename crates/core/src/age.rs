@@ -62,8 +62,10 @@ pub struct Facts {
     pub observed: Option<Mono>,
     /// A limit on the total age that came with the data itself, for every trigger; `None` if none came.
     pub own_limit: Option<Duration>,
-    /// The data, or this caller's relation to it, forbids serving it in place of a live answer.
+    /// The data, or this caller's relation to it, forbids serving it in place of a live answer, fresh or not.
     pub forbidden: bool,
+    /// The data forbids being served once it is no longer fresh (`must-revalidate` and its like).
+    pub stale_forbidden: bool,
 }
 
 impl Facts {
@@ -74,11 +76,10 @@ impl Facts {
     /// # Errors
     /// The word for why not.
     pub fn stale(&self, max_age: Duration, now: Mono) -> Result<Duration, Skipped> {
-        if self.forbidden {
+        if self.stale_forbidden {
             return Err(Skipped::Forbidden);
         }
-        let limit = self.own_limit.map_or(max_age, |own| own.min(max_age));
-        Age::at(self.observed, now).within(Some(limit))
+        self.within(max_age, now)
     }
 
     /// Returns the age if the snapshot is still inside `lifetime`, and so a full answer without a call.
@@ -88,12 +89,20 @@ impl Facts {
     /// # Errors
     /// The word for why not.
     pub fn fresh(&self, lifetime: Duration, now: Mono) -> Result<Duration, Skipped> {
-        let age = self.stale(lifetime, now)?;
+        let age = self.within(lifetime, now)?;
         if age < lifetime {
             Ok(age)
         } else {
             Err(Skipped::TooOld)
         }
+    }
+
+    fn within(&self, limit: Duration, now: Mono) -> Result<Duration, Skipped> {
+        if self.forbidden {
+            return Err(Skipped::Forbidden);
+        }
+        let limit = self.own_limit.map_or(limit, |own| own.min(limit));
+        Age::at(self.observed, now).within(Some(limit))
     }
 }
 
@@ -174,6 +183,15 @@ mod tests {
         let (mut facts, now) = observed_ago(Duration::ZERO);
         facts.forbidden = true;
         assert_eq!(facts.stale(LIMIT, now), Err(Skipped::Forbidden));
+        assert_eq!(facts.fresh(LIMIT, now), Err(Skipped::Forbidden));
+    }
+
+    #[test]
+    fn what_may_not_be_served_stale_may_be_served_while_it_is_fresh() {
+        let (mut facts, now) = observed_ago(Duration::ZERO);
+        facts.stale_forbidden = true;
+        assert_eq!(facts.stale(LIMIT, now), Err(Skipped::Forbidden));
+        assert_eq!(facts.fresh(LIMIT, now), Ok(Duration::ZERO));
     }
 
     #[test]

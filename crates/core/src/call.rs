@@ -123,7 +123,8 @@ impl<'c> ReadCall<'c> {
         }
     }
 
-    /// Reports the class of what [`Step::Attempt`] brought, `probe` telling whether it was made as a probe.
+    /// Reports the class of what [`Step::Attempt`] brought, `probe` telling whether it was made as a probe and is to
+    /// be blamed on the dependency: a probe that the caller's own deadline ended is late, not failed.
     ///
     /// [`Class::Local`] means that a guard further in refused: the call then goes on as if its own bulkhead had.
     pub fn attempted(&mut self, class: Class, probe: bool) -> Step {

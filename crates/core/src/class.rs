@@ -105,7 +105,9 @@ impl Class {
         }
     }
 
-    const fn row(self) -> usize {
+    /// Returns this class's place in [`Class::ALL`]; every kind of outage has the same.
+    #[must_use]
+    pub const fn index(self) -> usize {
         match self {
             Self::Outage(_) => 0,
             Self::Answer => 1,
@@ -174,13 +176,13 @@ impl Table {
     /// Returns the row of a class.
     #[must_use]
     pub const fn row(&self, class: Class) -> Row {
-        self.0[class.row()]
+        self.0[class.index()]
     }
 
     /// Replaces the row of a class. Which rows may change is checked with the rest of the contract, see
     /// [`Table::is_fixed`].
     pub const fn set(&mut self, class: Class, row: Row) {
-        self.0[class.row()] = row;
+        self.0[class.index()] = row;
     }
 
     /// Tells whether the row of a class is the same for everybody: a good answer, evenkeel's own refusals
@@ -207,6 +209,21 @@ mod tests {
         assert_eq!(outages, [500, 502, 503, 504]);
         assert_eq!(Class::of_status(0), Class::Refusal);
         assert_eq!(Class::of_status(999), Class::Refusal);
+        let read_aloud = [400, 401, 403, 404, 408, 410, 429, 501].map(Class::of_status);
+        let (refusal, gone) = (Class::Refusal, Class::Gone);
+        assert_eq!(
+            read_aloud,
+            [
+                refusal,
+                refusal,
+                refusal,
+                gone,
+                refusal,
+                gone,
+                Class::Busy,
+                refusal
+            ]
+        );
         for status in [301, 304, 200, 204] {
             assert_eq!(Class::of_status(status), Class::Answer);
         }
@@ -234,6 +251,13 @@ mod tests {
                 ("cancelled", Verdict::Neutral, false),
             ]
         );
+    }
+
+    #[test]
+    fn every_class_stands_at_its_own_index() {
+        for (index, class) in Class::ALL.into_iter().enumerate() {
+            assert_eq!(class.index(), index);
+        }
     }
 
     #[test]

@@ -65,7 +65,7 @@ impl DependencyDraft {
     /// Every problem found.
     pub fn check(self) -> Result<DependencyContract, Problems> {
         let mut problems = Problems::default();
-        check_name("dependency name", &self.name, &mut problems);
+        check_name("name", &self.name, &mut problems);
         if let Some(timeout) = self.timeout {
             problems.span(&["timeout"], timeout, SHORTEST, LONGEST);
         }
@@ -365,8 +365,11 @@ impl ReadContract {
     }
 }
 
-/// Names become metric labels and header members, so they keep to characters that need no quoting there.
-fn check_name(place: &str, name: &str, problems: &mut Problems) {
+/// Adds a problem unless `name` is a name as every contract, dependency and resource has one.
+///
+/// Names become metric labels and header members, so they keep to characters that need no quoting there: 1 to 64
+/// of `A-Z a-z 0-9 - _ . /`.
+pub fn check_name(place: &str, name: &str, problems: &mut Problems) {
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/');
     if name.is_empty() || name.len() > 64 || !name.chars().all(fits) {
         problems.add(
@@ -379,114 +382,4 @@ fn check_name(place: &str, name: &str, problems: &mut Problems) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{breaker::OpenFor, class::Outage};
-
-    fn places(draft: DependencyDraft) -> Vec<String> {
-        draft.check().map_or_else(
-            |problems| problems.list().iter().map(|p| p.place.clone()).collect(),
-            |_| Vec::new(),
-        )
-    }
-
-    fn named() -> DependencyDraft {
-        DependencyDraft {
-            name: "stock".into(),
-            timeout: Some(Duration::from_secs(1)),
-            ..DependencyDraft::default()
-        }
-    }
-
-    fn with_breaker(rules: BreakerRules) -> DependencyDraft {
-        DependencyDraft {
-            breaker: Some(BreakerRules {
-                consecutive: Some(5),
-                ..rules
-            }),
-            ..named()
-        }
-    }
-
-    #[test]
-    fn e14_a_lease_shorter_than_the_timeout_is_refused_because_slow_answers_could_never_close() {
-        let lease = |lease| BreakerRules {
-            lease: Some(lease),
-            ..BreakerRules::NONE
-        };
-        let second = Duration::from_secs(1);
-        let short = with_breaker(lease(second - Duration::from_nanos(1)));
-        assert_eq!(places(short), ["breaker.lease"]);
-        assert_eq!(places(with_breaker(lease(second))), [""; 0]);
-        assert_eq!(places(with_breaker(lease(second * 2))), [""; 0]);
-    }
-
-    #[test]
-    fn a_missing_lease_is_the_timeout() {
-        let contract = with_breaker(BreakerRules::NONE).check().expect("a sound draft");
-        assert_eq!(
-            contract.breaker().and_then(|rules| rules.lease),
-            Some(Duration::from_secs(1))
-        );
-    }
-
-    #[test]
-    fn e14_an_open_period_that_would_never_end_is_refused() {
-        let open_for = |longest| BreakerRules {
-            open_for: OpenFor::Timed {
-                first: Duration::from_secs(1),
-                longest,
-                jitter_ppm: 0,
-            },
-            ..BreakerRules::NONE
-        };
-        let day = Duration::from_secs(86_400);
-        assert_eq!(places(with_breaker(open_for(day))), [""; 0]);
-        let longer = open_for(day + Duration::from_nanos(1));
-        assert_eq!(places(with_breaker(longer)), ["breaker.open_for_max"]);
-        let shorter = open_for(Duration::from_secs(1) - Duration::from_nanos(1));
-        assert_eq!(places(with_breaker(shorter)), ["breaker.open_for_max"]);
-    }
-
-    #[test]
-    fn e24_rows_that_contradict_each_other_or_reality_are_refused() {
-        let row = |breaker| Row {
-            breaker,
-            lower_rung: true,
-        };
-        let rows = |rows: &[(Class, Row)]| DependencyDraft {
-            rows: rows.to_vec(),
-            ..named()
-        };
-        let timed_out = Class::Outage(Outage::TimedOut);
-        assert_eq!(places(rows(&[(timed_out, row(Verdict::Neutral))])), [""; 0]);
-        let twice = [
-            (Class::OUTAGE, row(Verdict::Failure)),
-            (timed_out, row(Verdict::Neutral)),
-        ];
-        assert_eq!(places(rows(&twice)), ["classification"]);
-        assert_eq!(
-            places(rows(&[(Class::OUTAGE, row(Verdict::Success))])),
-            ["classification"]
-        );
-        for class in Class::ALL {
-            let refused = !places(rows(&[(class, row(Verdict::Failure))])).is_empty();
-            assert_eq!(refused, Table::is_fixed(class), "{class:?}");
-        }
-    }
-
-    #[test]
-    fn e41_an_age_limit_of_zero_or_beyond_a_year_is_refused() {
-        let with = |max_age| ReadDraft {
-            name: "stock".into(),
-            ladder: alloc::vec![RungRule::Stale { max_age }],
-            ..ReadDraft::default()
-        };
-        let ns = Duration::from_nanos(1);
-        let sound = |max_age| with(max_age).check().is_ok();
-        assert_eq!([Duration::ZERO, ns].map(sound), [false, true]);
-        let limit = Ladder::MAX_AGE_LIMIT;
-        assert_eq!([limit - ns, limit, limit + ns].map(sound), [true, true, false]);
-        assert!(!sound(Duration::MAX), "forever is not an age limit");
-    }
-}
+mod tests;

@@ -337,6 +337,12 @@ impl<L> Dependency<L> {
         self.meter.as_ref().and_then(Meter::limit)
     }
 
+    /// Tells whether attempts can be refused for want of a permit: its own, a resource's, or one under a learned limit.
+    #[must_use]
+    pub fn is_limited(&self) -> bool {
+        self.bulkheads().next().is_some() || self.contract.learn().is_some()
+    }
+
     /// Returns the dependency's own bulkhead; `None` where no limit is declared.
     #[must_use]
     pub const fn bulkhead(&self) -> Option<&Bulkhead> {

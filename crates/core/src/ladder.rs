@@ -121,7 +121,7 @@ impl Ladder {
 pub struct Skips([Option<(Rung, Skipped)>; Self::ROOM]);
 
 impl Skips {
-    /// Fresh, stale and default can each be skipped once.
+    /// One for each rung below live; each is passed over once at most.
     const ROOM: usize = 3;
 
     /// Notes that `rung` was not used.
@@ -137,7 +137,8 @@ impl Skips {
 
     /// Returns the rungs not used, in the order in which they were passed over.
     pub fn iter(&self) -> impl Iterator<Item = (Rung, Skipped)> + '_ {
-        self.0.iter().flatten().copied()
+        // Places are taken in order, so the first that is free ends it: for most calls, at once.
+        self.0.iter().map_while(|place| *place)
     }
 
     /// Returns why `rung` was not used, if it was tried and was not.
@@ -151,6 +152,6 @@ impl Skips {
     /// Tells whether every rung that was tried was used.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.0.iter().all(Option::is_none)
+        self.0[0].is_none()
     }
 }

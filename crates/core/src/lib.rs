@@ -7,23 +7,20 @@
 //!
 //! # The driver loop
 //!
-//! A driver owns the clock, the lock around [`Steering`], the store and the dependency. Steps 3, 4 and 6 are
-//! [`Dependency::admit`], [`Dependency::release`] and [`Dependency::settle`], which add ramp and learned limit. For
-//! one Read call it:
+//! A driver owns the clock, the store, and a way to exclusive access ([`Exclusive`]: a lock in real time, a cell in
+//! virtual time). For one Read call it:
 //!
 //! 1. begins with [`ReadCall::begin`] and performs the [`Step`] it is given, until a step ends the call;
 //! 2. on [`Step::Look`] looks the snapshot up and reports its [`Facts`] to [`ReadCall::found`];
-//! 3. on [`Step::Admit`] asks [`Gate::admit`]. Closed: it remembers the [`Generation`]. Time for a probe: it
-//!    locks and asks [`Recovery::probe`]. Refused: it reports [`Reason::BreakerOpen`] to [`ReadCall::refused`];
-//! 4. takes a permit of every [`Bulkhead`] with [`acquire_all`], or gives the probe back as [`Verdict::Neutral`]
-//!    and reports [`Reason::AtCapacity`]; then [`ReadCall::admitted`];
-//! 5. on [`Step::Attempt`] asks the dependency, up to the [`Limit`], and maps what came to a [`Class`];
-//! 6. looks the class up in the [`Table`] and tells the breaker: [`Gate::succeeded`], [`Gate::failed`] or
-//!    [`Recovery::settle`]; a [`Trip`] goes to [`Recovery::tripped`]. Running into [`Limit::Deadline`] is no
-//!    verdict. It releases the permits when the work has ended, not before;
-//! 7. keeps the answer if [`Keep`] and [`replaces`] say so, dated with the *start* of the attempt, and reports
+//! 3. on [`Step::Admit`] asks [`Dependency::admit`]: breaker, bulkhead and resources, all or nothing. It reports the
+//!    [`Refusal`] to [`ReadCall::refused`], or keeps the [`Pass`] and goes on with [`ReadCall::admitted`];
+//! 4. on [`Step::Attempt`] asks the dependency, up to the [`Limit`], and maps what came to a [`Class`];
+//! 5. hands the pass to [`Dependency::settle`] with that class, or to [`Dependency::broke`] if the code broke, once.
+//!    Running into [`Limit::Deadline`] blames nobody. It calls [`Dependency::release`] when the work has ended,
+//!    which may be later than its answer;
+//! 6. keeps the answer if [`Keep`] and [`replaces`] say so, dated with the *start* of the attempt, and reports
 //!    the class to [`ReadCall::attempted`];
-//! 8. on [`Step::Serve`], [`Step::Refuse`] or [`Step::Fail`] ends the call, with [`ReadCall::reason`] and
+//! 7. on [`Step::Serve`], [`Step::Refuse`] or [`Step::Fail`] ends the call, with [`ReadCall::reason`] and
 //!    [`ReadCall::skips`] as its label, and counts exactly one [`Ending`].
 //!
 //! # Map
@@ -33,7 +30,7 @@
 //! | what a contract may say | [`ReadDraft`], [`DependencyDraft`], [`BreakerRules`], [`Ladder`], [`Problems`] |
 //! | the life of a call | [`ReadCall`], [`Step`], [`Deadline`], [`HoldMode`] |
 //! | what a result means | [`Class`], [`Table`], [`Verdict`] |
-//! | whether the dependency is asked | [`Dependency`], [`Gate`], [`Recovery`], [`Bulkhead`], [`Lane`] |
+//! | whether the dependency is asked | [`Dependency`], [`Pass`], [`Refusal`], [`Lane`]; of its parts [`Gate`], [`Recovery`], [`Bulkhead`] |
 //! | how traffic comes back, and how much is borne | [`RampRules`], [`Stage`], [`LimitRules`], [`Steering`] |
 //! | how old data may be | [`Age`], [`Facts`], [`replaces`] |
 //! | the public words | [`Ending`], [`Rung`], [`Reason`], [`Skipped`] |
@@ -44,57 +41,61 @@
 //! The dependency fails for the first time, one failure trips, and the snapshot of 20 s ago is served:
 //!
 //! ```
-//! use core::time::Duration;
+//! use core::{cell::RefCell, time::Duration};
 //! use evenkeel_core::*;
 //!
+//! // One thread, so exclusive access takes no lock.
+//! struct Alone<T>(RefCell<T>);
+//!
+//! impl<T> Exclusive<T> for Alone<T> {
+//!     fn guard(value: T) -> Self {
+//!         Self(RefCell::new(value))
+//!     }
+//!     fn with<R>(&self, change: impl FnOnce(&mut T) -> R) -> R {
+//!         change(&mut self.0.borrow_mut())
+//!     }
+//! }
+//!
 //! # fn main() -> Result<(), Problems> {
-//! let dependency = DependencyDraft {
+//! let contract = DependencyDraft {
 //!     name: "stock-db".into(),
 //!     timeout: Some(Duration::from_secs(1)),
 //!     breaker: Some(BreakerRules { consecutive: Some(1), ..BreakerRules::NONE }),
 //!     ..DependencyDraft::default()
 //! }
 //! .check()?;
-//! let contract = ReadDraft {
+//! let stock = ReadDraft {
 //!     name: "stock".into(),
 //!     ladder: vec![RungRule::Stale { max_age: Duration::from_secs(60) }],
 //!     ..ReadDraft::default()
 //! }
 //! .check()?;
-//! let rules = *dependency.breaker().expect("declared above");
-//! let (gate, mut recovery) = (Gate::new(&rules), Recovery::new(rules, 42));
-//! let lane = Lane::new(0);
+//! let dependency = Dependency::<Alone<_>>::new(contract, Vec::new(), 42);
 //! let now = Mono::from_nanos(100_000_000_000);
 //! let snapshot = Facts { observed: Some(now.before(Duration::from_secs(20))), ..Facts::default() };
 //!
-//! let mut call_once = |answer: Class, now: Mono| {
-//!     let (mut call, mut step) =
-//!         ReadCall::begin(&contract, dependency.table(), dependency.timeout(), None, now);
-//!     let mut generation = None;
+//! let call_once = |class: Class| {
+//!     let terms = dependency.contract();
+//!     let (mut call, mut step) = ReadCall::begin(&stock, terms.table(), terms.timeout(), None, now);
+//!     let mut pass = None;
 //!     loop {
 //!         step = match step {
 //!             Step::Look => call.found(Some(snapshot), now),
-//!             Step::Admit => match gate.admit(now) {
-//!                 Admission::Admitted(admitted) => {
-//!                     generation = Some(admitted);
+//!             Step::Admit => match dependency.admit(now, Asker::Traffic, false).0 {
+//!                 Ok(admitted) => {
+//!                     pass = Some(admitted);
 //!                     call.admitted(now)
 //!                 }
-//!                 // A whole driver would probe when the time has come.
-//!                 Admission::Refused { .. } | Admission::MayProbe => call.refused(Reason::BreakerOpen),
+//!                 Err(refusal) => call.refused(refusal.reason),
 //!             },
-//!             Step::Attempt(_) => {
-//!                 if let Some(generation) = generation {
-//!                     match dependency.table().row(answer).breaker {
-//!                         Verdict::Success => gate.succeeded(lane, now, generation),
-//!                         Verdict::Failure => {
-//!                             if let Some(trip) = gate.failed(lane, now, generation) {
-//!                                 recovery.tripped(&gate, trip, now);
-//!                             }
-//!                         }
-//!                         Verdict::Neutral => {}
-//!                     }
+//!             Step::Attempt(_limit) => {
+//!                 // Here a driver asks. This one is told what came.
+//!                 let probe = pass.as_ref().is_some_and(Pass::is_probe);
+//!                 if let Some(pass) = pass.take() {
+//!                     dependency.settle(pass, class, true, Lane::new(0), now);
+//!                     dependency.release();
 //!                 }
-//!                 call.attempted(answer, false)
+//!                 call.attempted(class, probe)
 //!             }
 //!             Step::Serve(..) | Step::Refuse | Step::Fail => return (step, call.reason()),
 //!         };
@@ -102,11 +103,11 @@
 //! };
 //!
 //! let stale = Step::Serve(Rung::Stale, Some(Duration::from_secs(20)));
-//! assert_eq!(call_once(Class::OUTAGE, now), (stale, Some(Reason::DependencyFailed)));
+//! assert_eq!(call_once(Class::OUTAGE), (stale, Some(Reason::DependencyFailed)));
 //! // The breaker is open now: the next call gets the same data without asking.
-//! assert_eq!(call_once(Class::Answer, now), (stale, Some(Reason::BreakerOpen)));
-//! assert_eq!(gate.state(), State::Open);
-//! assert!(gate.next_probe().is_some_and(|at| at > now));
+//! assert_eq!(call_once(Class::Answer), (stale, Some(Reason::BreakerOpen)));
+//! assert_eq!(dependency.state(), Some(State::Open));
+//! assert!(dependency.next_probe().is_some_and(|at| at > now));
 //! # Ok(())
 //! # }
 //! ```
@@ -144,7 +145,7 @@ pub use breaker::{
 pub use bulkhead::{Bulkhead, acquire_all};
 pub use call::{ReadCall, Step};
 pub use class::{Class, Outage, Row, Table, Verdict};
-pub use contract::{DependencyContract, DependencyDraft, ReadContract, ReadDraft, WhenBusy};
+pub use contract::{DependencyContract, DependencyDraft, ReadContract, ReadDraft, WhenBusy, check_name};
 pub use deadline::{Deadline, Limit};
 pub use dependency::{Dependency, Exclusive, Pass, Refusal};
 pub use ending::{Ending, Rung};

@@ -369,6 +369,59 @@ fn e14_a_manual_breaker_waits_for_a_person_and_then_recovers() {
 }
 
 #[test]
+fn a_person_who_probes_before_the_trip_is_handed_in_still_needs_every_proof() {
+    let mut rig = Rig::due(BreakerRules {
+        close_after: 2,
+        consecutive: Some(1),
+        ..RULES
+    });
+    for _ in 0..2 {
+        let probe = rig.must_probe();
+        rig.settle(probe, Verdict::Success);
+    }
+    let generation = rig.admitted();
+    let trip = rig
+        .gate
+        .failed(LANE, rig.now, generation)
+        .expect("one failure trips");
+    for proven in [false, true] {
+        let (probe, _) = rig.recovery.probe(&rig.gate, rig.now, Asker::Person);
+        let told = rig.settle(probe.expect("a person may"), Verdict::Success);
+        assert_eq!(told.is_some(), proven);
+    }
+    assert_eq!(
+        rig.recovery.tripped(&rig.gate, trip, rig.now),
+        None,
+        "too late to open it again"
+    );
+    assert_eq!(rig.gate.state(), State::Closed);
+}
+
+#[test]
+fn a_person_whose_early_probe_fails_starts_with_the_first_open_period() {
+    let mut rig = Rig::due(BreakerRules {
+        consecutive: Some(1),
+        open_for: OpenFor::Timed {
+            first: S,
+            longest: 10 * S,
+            jitter_ppm: 0,
+        },
+        ..RULES
+    });
+    for verdict in [Verdict::Failure, Verdict::Failure, Verdict::Success] {
+        let probe = rig.must_probe();
+        rig.settle(probe, verdict);
+        rig.pass(10 * S);
+    }
+    let generation = rig.admitted();
+    let trip = rig.gate.failed(LANE, rig.now, generation);
+    assert!(trip.is_some(), "it is not handed in before the person probes");
+    let (probe, _) = rig.recovery.probe(&rig.gate, rig.now, Asker::Person);
+    rig.settle(probe.expect("a person may"), Verdict::Failure);
+    assert_eq!(rig.gate.next_probe(), Some(rig.now.after(S)));
+}
+
+#[test]
 fn open_periods_double_up_to_their_cap_and_start_over_after_a_recovery() {
     let mut rig = Rig::open(BreakerRules {
         open_for: OpenFor::Timed {

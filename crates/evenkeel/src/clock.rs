@@ -75,7 +75,7 @@ impl From<ManualClock> for Clock {
 #[derive(Debug)]
 struct SystemClock {
     wall_minus_mono: AtomicI64,
-    compared_at: AtomicI64,
+    compare_at: AtomicI64,
 }
 
 /// The wall clock is only shown, so it is compared with boot time this often and derived in between: the
@@ -86,7 +86,7 @@ impl SystemClock {
     fn new() -> Self {
         let clock = Self {
             wall_minus_mono: AtomicI64::new(0),
-            compared_at: AtomicI64::new(i64::MIN),
+            compare_at: AtomicI64::new(i64::MIN),
         };
         clock.compare(boot_nanos());
         clock
@@ -94,7 +94,7 @@ impl SystemClock {
 
     fn now(&self) -> Now {
         let mono = boot_nanos();
-        if mono.saturating_sub(self.compared_at.load(Ordering::Relaxed)) >= COMPARE_EVERY_NANOS {
+        if mono >= self.compare_at.load(Ordering::Relaxed) {
             self.compare(mono);
         }
         let wall = mono.saturating_add(self.wall_minus_mono.load(Ordering::Relaxed));
@@ -110,16 +110,16 @@ impl SystemClock {
             wall_nanos(SystemTime::now()).saturating_sub(mono),
             Ordering::Relaxed,
         );
-        self.compared_at.store(mono, Ordering::Relaxed);
+        self.compare_at
+            .store(mono.saturating_add(COMPARE_EVERY_NANOS), Ordering::Relaxed);
     }
 }
 
 #[expect(clippy::disallowed_methods, reason = "this is where boot time is read")]
 fn boot_nanos() -> i64 {
     let read = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
-    read.tv_sec
-        .saturating_mul(1_000_000_000)
-        .saturating_add(read.tv_nsec)
+    // A machine that has been up for 292 years may wrap around.
+    read.tv_sec.wrapping_mul(1_000_000_000).wrapping_add(read.tv_nsec)
 }
 
 /// Converts a system time to nanoseconds since the epoch, saturating 292 years away on either side.
@@ -185,7 +185,8 @@ impl ManualClock {
         self.0.lock().now
     }
 
-    /// Moves the clock on and wakes whoever waited for the time passed.
+    /// Moves the clock on in one step and wakes whoever waited for the time passed, in no particular order: they
+    /// all see the new time. Move it in smaller steps where the order matters.
     pub fn advance(&self, span: Duration) {
         let mut clock = self.0.lock();
         let Now { mono, wall } = clock.now;
@@ -203,6 +204,37 @@ impl ManualClock {
         let due: Vec<(u64, Mono, Waker)> = due;
         for (_, _, waker) in due {
             waker.wake();
+        }
+    }
+
+    /// Waits until the clock has been moved on by `span`: for dependencies of a test that take their time.
+    ///
+    /// Zero is ready at once. It is not `async`, so that the time runs from the call and not from the first poll.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() {
+    /// use evenkeel::{Class, Engine, ManualClock, Reason};
+    /// use std::time::Duration;
+    /// let clock = ManualClock::new();
+    /// let engine = Engine::new(clock.clone(), 7);
+    /// let guard = engine.read::<u32>("slow").timeout(Duration::from_millis(250))
+    ///     .classify(|_: &()| Class::OUTAGE).build().unwrap();
+    /// let call = tokio::spawn({
+    ///     let clock = clock.clone();
+    ///     async move {
+    ///         guard.call((), "k", |_| async move { clock.sleep(Duration::from_secs(9)).await; Ok(1) }).await
+    ///     }
+    /// });
+    /// tokio::task::yield_now().await; // the call starts and waits
+    /// clock.advance(Duration::from_millis(250));
+    /// assert_eq!(call.await.unwrap().unwrap_err().reason, Some(Reason::TimedOut));
+    /// # }
+    /// ```
+    pub fn sleep(&self, span: Duration) -> impl Future<Output = ()> + Send + use<> {
+        ManualSleep {
+            clock: self.clone(),
+            at: self.now().mono.after(span),
+            ticket: None,
         }
     }
 
@@ -235,8 +267,12 @@ impl Future for ManualSleep {
         }
         let ticket = *this.ticket.get_or_insert(clock.next_ticket);
         clock.next_ticket = clock.next_ticket.max(ticket + 1);
-        clock.sleepers.retain(|(other, ..)| *other != ticket);
+        let earlier = clock.sleepers.iter().position(|(other, ..)| *other == ticket);
+        let earlier = earlier.map(|place| clock.sleepers.swap_remove(place));
         clock.sleepers.push((ticket, this.at, context.waker().clone()));
+        // A waker is somebody else's code: what its drop does must not find this lock taken.
+        drop(clock);
+        drop(earlier);
         Poll::Pending
     }
 }
@@ -244,11 +280,11 @@ impl Future for ManualSleep {
 impl Drop for ManualSleep {
     fn drop(&mut self) {
         if let Some(ticket) = self.ticket {
-            self.clock
-                .0
-                .lock()
-                .sleepers
-                .retain(|(other, ..)| *other != ticket);
+            let mut clock = self.clock.0.lock();
+            let place = clock.sleepers.iter().position(|(other, ..)| *other == ticket);
+            let entry = place.map(|place| clock.sleepers.swap_remove(place));
+            drop(clock);
+            drop(entry);
         }
     }
 }

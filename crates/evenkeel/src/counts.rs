@@ -208,13 +208,6 @@ impl Counts {
 /// The results of one dependency's attempts, by class.
 pub(crate) type AttemptCounters = Counters<{ Class::ALL.len() }>;
 
-pub(crate) fn class_index(class: Class) -> usize {
-    Class::ALL
-        .iter()
-        .position(|other| other.as_str() == class.as_str())
-        .unwrap_or(0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

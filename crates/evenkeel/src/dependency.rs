@@ -11,7 +11,7 @@ use evenkeel_core::{
 use parking_lot::Mutex;
 
 use crate::{
-    counts::{AttemptCounters, Counters, class_index},
+    counts::{AttemptCounters, Counters},
     engine::{Engine, Resource},
     event::EventKind,
     lent::Lent,
@@ -19,11 +19,27 @@ use crate::{
 };
 
 /// The trips and periods of a circuit breaker, in the words of the contract.
+///
+/// At least one trip has to be declared: [`consecutive`](Self::consecutive), [`failure_ratio`](Self::failure_ratio),
+/// or both. The order of the settings does not matter.
+///
+/// ```
+/// # use evenkeel::{Class, Engine, State};
+/// # use std::time::Duration;
+/// let guard = Engine::system()
+///     .read::<u32>("g")
+///     .breaker(|b| b.consecutive(5).failure_ratio(500_000, Duration::from_secs(10), 20).close_after(2))
+///     .classify(|_: &()| Class::OUTAGE)
+///     .build()?;
+/// assert_eq!(guard.dependency().status().state, Some(State::Closed));
+/// # Ok::<(), evenkeel::Problems>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct BreakerBuilder(BreakerRules);
 
 impl BreakerBuilder {
-    /// Trips after this many failures in a row.
+    /// Trips after this many failures in a row: 1 to 1 000 000. A success starts the count anew; what counts as
+    /// neither, such as a refusal, does not.
     #[must_use]
     pub const fn consecutive(mut self, failures: u32) -> Self {
         self.0.consecutive = Some(failures);
@@ -31,6 +47,8 @@ impl BreakerBuilder {
     }
 
     /// Trips when at least `failures_ppm` parts per million of `min_calls` or more calls in `window` failed.
+    ///
+    /// 1 to 1 000 000 parts, a window of 100 ms to 1 h, and 1 to 1 000 000 calls.
     #[must_use]
     pub const fn failure_ratio(mut self, failures_ppm: u32, window: Duration, min_calls: u32) -> Self {
         self.0.ratio = Some(Ratio {
@@ -41,18 +59,24 @@ impl BreakerBuilder {
         self
     }
 
-    /// Stays open for `first`, doubled with each reopening in a row, `longest` at most, each ± 20 %.
+    /// Stays open for `first`, doubled with each reopening in a row, `longest` at most, each ± 20 % or what
+    /// [`jitter`](Self::jitter) says. Both 1 ms to a day; without this, 0.5 s and 2 s.
     #[must_use]
     pub const fn open_for(mut self, first: Duration, longest: Duration) -> Self {
+        let jitter_ppm = match self.0.open_for {
+            OpenFor::Timed { jitter_ppm, .. } => jitter_ppm,
+            OpenFor::Manual => BreakerRules::JITTER_PPM,
+        };
         self.0.open_for = OpenFor::Timed {
             first,
             longest,
-            jitter_ppm: BreakerRules::JITTER_PPM,
+            jitter_ppm,
         };
         self
     }
 
-    /// Spreads the open periods by this many parts per million either way, instead of 20 %.
+    /// Spreads the open periods by this many parts per million either way, instead of 20 %: 0 to 500 000. Has no
+    /// effect together with [`open_until_probed`](Self::open_until_probed).
     #[must_use]
     pub const fn jitter(mut self, ppm: u32) -> Self {
         if let OpenFor::Timed { first, longest, .. } = self.0.open_for {
@@ -65,28 +89,33 @@ impl BreakerBuilder {
         self
     }
 
-    /// Stays open until somebody probes by hand.
+    /// Stays open until somebody probes by hand, with [`Read::probe`](crate::Read::probe), or resets it.
     #[must_use]
     pub const fn open_until_probed(mut self) -> Self {
         self.0.open_for = OpenFor::Manual;
         self
     }
 
-    /// Lets this many probes run at once.
+    /// Lets this many probes run at once: 1 to 1000, without this 1.
     #[must_use]
     pub const fn probes(mut self, probes: u32) -> Self {
         self.0.probes = probes;
         self
     }
 
-    /// Closes after this many successful probes in a row.
+    /// Closes after this many successful probes in a row: 1 to 1000, without this 1. It may be more than
+    /// [`probes`](Self::probes): they then prove the recovery one after the other.
     #[must_use]
     pub const fn close_after(mut self, successes: u32) -> Self {
         self.0.close_after = successes;
         self
     }
 
-    /// Counts a probe without a verdict as failed after this long, instead of after the timeout.
+    /// Counts a probe without a verdict as failed after this long, instead of after the timeout: 1 ms to 1 h, and not
+    /// less than the timeout. Where no timeout is declared either it is 1 s.
+    ///
+    /// It says when the breaker stops waiting. A probe in the background ends then too; one that a caller waits for
+    /// ends with that caller's limits.
     #[must_use]
     pub const fn lease(mut self, lease: Duration) -> Self {
         self.0.lease = Some(lease);
@@ -114,21 +143,21 @@ impl DependencyBuilder {
         }
     }
 
-    /// Ends an attempt after this long, and counts it as a failure.
+    /// Ends an attempt after this long, and counts it as a failure: 1 ms to 1 h. Its work is dropped then and there.
     #[must_use]
     pub const fn timeout(mut self, timeout: Duration) -> Self {
         self.draft.timeout = Some(timeout);
         self
     }
 
-    /// Lets this many attempts be in flight at once; more are refused without waiting.
+    /// Lets this many attempts be in flight at once, 1 to 1 000 000; more are refused without waiting.
     #[must_use]
     pub const fn concurrency(mut self, permits: u32) -> Self {
         self.draft.concurrency = Some(permits);
         self
     }
 
-    /// Stops asking by these rules.
+    /// Stops asking a dependency that fails, by these rules. Called again, it changes the rules it made before.
     #[must_use]
     pub fn breaker(mut self, rules: impl FnOnce(BreakerBuilder) -> BreakerBuilder) -> Self {
         let BreakerBuilder(rules) = rules(BreakerBuilder(self.draft.breaker.unwrap_or(BreakerRules::NONE)));
@@ -175,14 +204,16 @@ impl DependencyBuilder {
         self
     }
 
-    /// Draws on a resource that others draw on too.
+    /// Draws on a resource that others draw on too: each attempt takes a permit of the dependency and one of each
+    /// resource, or none of any.
     #[must_use]
     pub fn uses(mut self, resource: &Resource) -> Self {
         self.uses.push(resource.clone());
         self
     }
 
-    /// Replaces a row of the classification table.
+    /// Replaces a row of the classification table: what a result of this class does to the breaker, and whether
+    /// the call may go on to a lower rung. Rows for answers, faults, local refusals and cancelled calls are fixed.
     #[must_use]
     pub fn row(mut self, class: Class, row: Row) -> Self {
         self.draft.rows.push((class, row));
@@ -214,7 +245,22 @@ impl DependencyBuilder {
     /// # Errors
     /// Every problem found.
     pub fn build(self) -> Result<Dependency, Problems> {
-        let contract = self.draft.check()?;
+        let checked = self.draft.check();
+        let mut problems = checked.as_ref().err().cloned().unwrap_or_default();
+        for (index, resource) in self.uses.iter().enumerate() {
+            if self.uses.iter().take(index).any(|earlier| earlier.is(resource)) {
+                problems.add(
+                    &format!("uses[{index}]"),
+                    &format!("`{}` once more", resource.name()),
+                    "each resource once: an attempt takes one permit of each",
+                    "remove one",
+                );
+            }
+        }
+        let contract = match checked {
+            Ok(contract) => problems.or(contract)?,
+            Err(_) => return Err(problems),
+        };
         let resources = self.uses.into_iter().map(|resource| resource.bulkhead).collect();
         Ok(Dependency(Arc::new(Inner {
             name: contract.name().into(),
@@ -257,6 +303,8 @@ impl<T> Exclusive<T> for Locked<T> {
 
 impl Inner {
     /// Admits one attempt, or refuses it and leaves nothing taken.
+    // Inlined: the ticket is then made where it stays.
+    #[inline(always)]
     pub(crate) fn admit(
         this: Lent<'_, Self>,
         now: Now,
@@ -269,7 +317,7 @@ impl Inner {
     }
 
     pub(crate) fn attempted(&self, class: Class) {
-        self.attempts.add(class_index(class));
+        self.attempts.add(class.index());
     }
 
     /// Counts and tells a change of the breaker's state.
@@ -286,6 +334,17 @@ impl Inner {
             .contract()
             .timeout()
             .map_or(Limit::None, |timeout| Limit::Timeout(now.after(timeout)))
+    }
+
+    /// Returns when a probe that starts at `now` and has no caller ends: by the timeout, or where there is none
+    /// with its lease, so that probes of a dependency that hangs do not pile up.
+    pub(crate) fn probe_limit(&self, now: Mono) -> Limit {
+        match (self.own_limit(now), self.seat.contract().breaker()) {
+            (Limit::None, Some(rules)) => {
+                Limit::Timeout(now.after(rules.lease.unwrap_or(BreakerRules::LEASE)))
+            }
+            (limit, _) => limit,
+        }
     }
 }
 
@@ -321,6 +380,12 @@ impl Dependency {
         self.0.seat.contract()
     }
 
+    /// Tells whether attempts can be refused for want of a permit: its own, a resource's, or one under a learned limit.
+    #[must_use]
+    pub fn is_limited(&self) -> bool {
+        self.0.seat.is_limited()
+    }
+
     /// Looks at the breaker and the permits.
     #[must_use]
     pub fn status(&self) -> DependencyStatus {
@@ -339,7 +404,7 @@ impl Dependency {
     /// Returns how many attempts came to this class. Refusals by evenkeel itself are not attempts.
     #[must_use]
     pub fn attempts(&self, class: Class) -> u64 {
-        self.0.attempts.sum(class_index(class))
+        self.0.attempts.sum(class.index())
     }
 
     /// Returns how many attempts were made and have ended.

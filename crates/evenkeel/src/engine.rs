@@ -7,7 +7,7 @@ use std::{
     sync::Arc,
 };
 
-use evenkeel_core::{Bulkhead, Now, Problems, Rng};
+use evenkeel_core::{Bulkhead, Now, Problems, Rng, check_name};
 use parking_lot::Mutex;
 
 use crate::{
@@ -59,7 +59,7 @@ impl Engine {
     /// Declares a resource: a capacity of 1 to 1 000 000 that several dependencies draw on.
     ///
     /// # Errors
-    /// When the capacity is out of range.
+    /// When the capacity is out of range, or the name is none: 1 to 64 characters of `A-Z a-z 0-9 - _ . /`.
     ///
     /// ```
     /// # use evenkeel::Engine;
@@ -69,12 +69,8 @@ impl Engine {
     /// ```
     pub fn resource(&self, name: &str, concurrency: u32) -> Result<Resource, Problems> {
         let mut problems = Problems::default();
-        problems.range(
-            &["resource", name, "concurrency"],
-            u64::from(concurrency),
-            1,
-            1_000_000,
-        );
+        check_name("resource.name", name, &mut problems);
+        problems.range(&["resource.concurrency"], u64::from(concurrency), 1, 1_000_000);
         problems.or(Resource {
             name: name.into(),
             bulkhead: Arc::new(Bulkhead::new(concurrency)),
@@ -129,6 +125,11 @@ impl Resource {
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Tells whether both are one and the same.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.bulkhead, &other.bulkhead)
     }
 
     /// Returns how much of it is in use.

@@ -124,6 +124,11 @@ impl<T, E> Flights<T, E> {
         })
     }
 
+    /// Lets later callers for `key` start anew. Those who wait already get what they wait for.
+    pub(crate) fn detach(&self, key: &Key) {
+        self.table.lock().under_way.remove(key);
+    }
+
     /// Remembers that results for `key` are not shareable.
     fn keep_apart(&self, key: &Key, now: Mono) {
         let mut table = self.table.lock();

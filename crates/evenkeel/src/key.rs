@@ -81,7 +81,35 @@ impl std::error::Error for EmptyScopePart {}
 
 /// Writes the key of one call: the guard's part of it, then each scope part, then the caller's key.
 pub(crate) fn write<S: Scope>(guard: &[u8], scope: &S, key: &[u8]) -> Result<Key, EmptyScopePart> {
-    let mut whole = Key::from_slice(guard);
+    let mut whole = Key::new();
+    write_into(&mut whole, guard, scope, key)?;
+    Ok(whole)
+}
+
+/// Writes the key of one call into a place of the caller's: a key is too large to be handed about.
+pub(crate) fn write_into<S: Scope>(
+    whole: &mut Key,
+    guard: &[u8],
+    scope: &S,
+    key: &[u8],
+) -> Result<(), EmptyScopePart> {
+    *whole = Key::from_slice(guard);
+    each_part(scope, |part| append(whole, part.as_bytes()))?;
+    whole.push(KEY_FOLLOWS);
+    whole.extend_from_slice(key);
+    Ok(())
+}
+
+/// Ends the scope, however many parts it has. No part starts with this byte, because no length does.
+const KEY_FOLLOWS: u8 = 0xff;
+
+/// Checks the scope of a call that needs no key.
+pub(crate) fn check<S: Scope>(scope: &S) -> Result<(), EmptyScopePart> {
+    each_part(scope, |_| {})
+}
+
+/// Hands each part to `each`, and names the first that is empty.
+fn each_part<S: Scope>(scope: &S, mut each: impl FnMut(&str)) -> Result<(), EmptyScopePart> {
     let mut parts = 0;
     let mut empty = None;
     scope.parts(&mut |part| {
@@ -89,10 +117,9 @@ pub(crate) fn write<S: Scope>(guard: &[u8], scope: &S, key: &[u8]) -> Result<Key
         if part.is_empty() {
             empty = empty.or(Some(EmptyScopePart { part: parts }));
         }
-        append(&mut whole, part.as_bytes());
+        each(part);
     });
-    whole.extend_from_slice(key);
-    empty.map_or(Ok(whole), Err)
+    empty.map_or(Ok(()), Err)
 }
 
 /// Returns the guard's own part of its keys.
@@ -124,6 +151,32 @@ mod tests {
     }
 
     #[test]
+    fn e54_a_key_that_looks_like_a_scope_part_is_not_taken_for_one() {
+        let forged = [&1_u64.to_be_bytes()[..], b"b", b"k"].concat();
+        let one: Vec<String> = vec!["a".to_owned()];
+        let two: Vec<String> = vec!["a".to_owned(), "b".to_owned()];
+        assert_ne!(
+            write(&of_guard("g"), &one, &forged),
+            write(&of_guard("g"), &two, b"k")
+        );
+        assert_ne!(
+            write(
+                &of_guard("g"),
+                &one,
+                &[&forged[..8], b"b", &[KEY_FOLLOWS], b"k"].concat()
+            ),
+            write(&of_guard("g"), &two, b"k")
+        );
+    }
+
+    #[test]
+    fn e52_the_check_without_a_key_finds_the_same_part() {
+        assert_eq!(check(&("acme", "")), Err(EmptyScopePart { part: 2 }));
+        assert_eq!(check(&("acme", "de")), Ok(()));
+        assert_eq!(check(&()), Ok(()));
+    }
+
+    #[test]
     fn e52_an_empty_part_is_an_error_that_says_which() {
         let error = write(&of_guard("g"), &("acme", ""), b"k").unwrap_err();
         assert_eq!(error, EmptyScopePart { part: 2 });
@@ -144,14 +197,17 @@ mod tests {
             write(&guard, &("a", "b", "c", "d"), b"k"),
             write(&guard, &["a", "b", "c", "d"].map(str::to_owned).to_vec(), b"k")
         );
-        assert_eq!(write(&guard, &("a", "b", "c"), b"k").unwrap().len(), 9 + 27 + 1);
+        assert_eq!(
+            write(&guard, &("a", "b", "c"), b"k").unwrap().len(),
+            9 + 27 + 1 + 1
+        );
     }
 
     proptest! {
         #[test]
         fn equal_keys_come_from_equal_inputs_only(
-            a in proptest::collection::vec("[ab]{1,3}", 2), a_key in "[ab]{0,3}",
-            b in proptest::collection::vec("[ab]{1,3}", 2), b_key in "[ab]{0,3}",
+            a in proptest::collection::vec("[ab]{1,3}", 0..3), a_key in "[ab]{0,3}",
+            b in proptest::collection::vec("[ab]{1,3}", 0..3), b_key in "[ab]{0,3}",
         ) {
             let guard = of_guard("g");
             let same = write(&guard, &a, a_key.as_bytes()) == write(&guard, &b, b_key.as_bytes());

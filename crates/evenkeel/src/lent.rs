@@ -7,7 +7,7 @@ use std::{ops::Deref, sync::Arc};
 /// Something shared, borrowed or co-owned.
 #[derive(Debug)]
 pub(crate) enum Lent<'a, T> {
-    Borrowed(&'a Arc<T>),
+    Borrowed(&'a T),
     Shared(Arc<T>),
 }
 

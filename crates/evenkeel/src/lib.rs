@@ -1,4 +1,131 @@
-//! Keep answering truthfully while dependencies fail.
+//! Keep answering truthfully while dependencies fail: guards around async calls, with last good data, defaults and
+//! honest refusals.
+//!
+//! A guard wraps calls to something that can fail. Each call comes back as an [`Answer`], which says where its value
+//! is from, how old it is and what kept it from being live, or as [`Unanswered`], which says why nothing could be
+//! served. What may be served in place of a live answer is agreed beforehand, in the guard's contract; nothing else
+//! ever is.
+//!
+//! # One guard
+//!
+//! ```
+//! use evenkeel::{Class, Engine, Reason, Rung, default, stale};
+//! use std::time::Duration;
+//!
+//! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # async fn ask(up: bool) -> Result<Vec<u32>, std::io::Error> {
+//! #     if up { Ok(vec![7]) } else { Err(std::io::ErrorKind::ConnectionRefused.into()) }
+//! # }
+//! let engine = Engine::system();
+//! let picks = engine
+//!     .read::<Vec<u32>>("recommendations")
+//!     .timeout(Duration::from_millis(250))
+//!     .concurrency(64)
+//!     .breaker(|b| b.consecutive(3))
+//!     .classify(evenkeel::classify::io)
+//!     .ladder([stale(Duration::from_secs(120)), default(Vec::new)])
+//!     .build()?;
+//!
+//! let live = picks.call((), "home", |_| ask(true)).await?;
+//! assert_eq!((live.rung, &*live), (Rung::Live, &vec![7]));
+//! let old = picks.call((), "home", |_| ask(false)).await?;
+//! assert_eq!((old.rung, old.reason), (Rung::Stale, Some(Reason::DependencyFailed)));
+//! # Ok(()) }
+//! ```
+//!
+//! `examples/guard.rs` is the same with a scope (whose data it is) and a client of its own.
+//!
+//! # The rungs
+//!
+//! | rung | what the value is | `age` | when |
+//! |---|---|---|---|
+//! | [`Rung::Live`] | asked for this call, or shared with one that was | zero | the dependency answered |
+//! | [`Rung::Fresh`] | the snapshot, younger than [`fresh_for`](ReadBuilder::fresh_for) | known | before anybody is asked |
+//! | [`Rung::Stale`] | the snapshot, at most as old as [`stale`] says | known | the ladder lists it, and live failed |
+//! | [`Rung::Default`] | a declared constant or cheap local function | none | the ladder lists it, last |
+//!
+//! The snapshot is the last good answer for the same guard, scope and key. Its age counts from the *beginning* of
+//! the attempt that produced it, in boot time, exactly: the limit itself is served, a nanosecond more is not, and
+//! neither is an age that is unknown or lies in the future. Reading never makes it younger.
+//!
+//! # What failures lead to
+//!
+//! | what happened | breaker | the caller gets |
+//! |---|---|---|
+//! | slow: the [`timeout`](ReadBuilder::timeout) passed | failure | the ladder, [`Reason::TimedOut`] |
+//! | slow: the call's [`deadline`](ReadBuilder::deadline) came first | not blamed | the ladder, [`Reason::TimedOut`] |
+//! | failed: [`Class::Outage`] | failure | the ladder, [`Reason::DependencyFailed`] and its like |
+//! | the breaker is open | - | the ladder, [`Reason::BreakerOpen`]; the dependency is not asked |
+//! | saturated: no permit is free | - | the ladder, [`Reason::AtCapacity`]; the dependency is not asked |
+//! | busy: [`Class::Busy`] | not blamed | the error, unless a [`row`](ReadBuilder::row) sends it down the ladder |
+//! | gone: [`Class::Gone`] | not blamed | the error; the snapshot is retired |
+//! | refusal: [`Class::Refusal`] | not blamed | the error: a real answer is never hidden by old data |
+//! | bug: [`Class::Fault`] | not blamed | the error, [`Reason::Fault`]: a bug is never hidden |
+//! | the work panics | failure | the panic; where others wait for it, they try once more |
+//! | a person's [`Hold`] | - | what the hold leaves, [`Reason::Held`] |
+//! | the caller leaves: the future is dropped | not blamed | nothing; counted as [`Ending::Abandoned`] |
+//!
+//! When the ladder is empty or none of its rungs can answer, the call is refused, with the first cause: the
+//! dependency's own error travels in [`Unanswered::cause`], and in [`Answer::cause`] when a lower rung answered.
+//!
+//! # What is off
+//!
+//! Everything, until it is declared: no timeout, no deadline, no limit of concurrency, no breaker, no fresh copies, no
+//! ladder, no sharing of attempts. A guard with nothing but a classifier calls, counts and labels. A classifier has
+//! no default: only you know which of your errors is an outage and which is a bug.
+//!
+//! Where a breaker is declared, it stays open for 0.5 s, doubling to 2 s, each ± 20 %, and lets one probe at a time
+//! through; see [`BreakerBuilder`].
+//!
+//! # Three ways to call
+//!
+//! - [`Read::call`] borrows what it needs. It never joins another call, and is its own probe when one is due.
+//! - [`Read::call_owned`] owns what it needs, so that it can go on without its caller: due probes then run in the
+//!   background while a rung answers, and with [`coalesce`](ReadBuilder::coalesce) calls for one key share an attempt.
+//! - [`Read::call_work`] is the same for work that outlives its result, such as a streamed body; [`Read::call_alone`] too,
+//!   for a result that is one caller's own.
+//!
+//! The first needs no runtime, unless a time limit is declared and the clock is the system's: then tokio's timer is
+//! used. The other two use the tokio runtime they are called in. Dropping any of them, at any moment, leaves permits,
+//! counters and the breaker right.
+//!
+//! # Time
+//!
+//! Time comes from the [`Clock`] that the [`Engine`] was made with. The system's clock is boot time: it counts
+//! suspend and never steps, so a wall clock that is set changes no age. Nothing here reads another clock.
+//!
+//! A [`ManualClock`] stands still until it is moved, so that tests are exact and take no time:
+//!
+//! ```
+//! use evenkeel::{Class, Engine, ManualClock, Rung, Skipped, stale};
+//! use std::time::Duration;
+//!
+//! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let clock = ManualClock::new();
+//! let guard = Engine::new(clock.clone(), 7) // the seed draws the jitter
+//!     .read::<u32>("stock")
+//!     .classify(|_: &std::fmt::Error| Class::OUTAGE)
+//!     .ladder([stale(Duration::from_secs(60))])
+//!     .build()?;
+//! guard.call((), "42", |_| async { Ok(3) }).await?;
+//!
+//! clock.advance(Duration::from_secs(60));
+//! let old = guard.call((), "42", |_| async { Err(std::fmt::Error) }).await?;
+//! assert_eq!((old.rung, old.age), (Rung::Stale, Some(Duration::from_secs(60))));
+//!
+//! clock.advance(Duration::from_nanos(1));
+//! let refused = guard.call((), "42", |_| async { Err(std::fmt::Error) }).await.unwrap_err();
+//! assert_eq!(refused.skipped.why(Rung::Stale), Some(Skipped::TooOld));
+//! # Ok(()) }
+//! ```
+//!
+//! # Seeing and steering
+//!
+//! [`Read::counts`] says what calls came to, by ending and reason: an answer made of old data is never counted as a
+//! live one. [`Dependency::status`] shows breaker and permits, [`Engine::drain_events`] what has changed.
+//! [`Read::hold`] forces a mode, [`Read::probe`] asks now, [`Dependency::reset`] closes the breaker,
+//! [`Read::seed`] and [`Read::forget`] put a snapshot in and take it out.
+
 mod answer;
 pub mod classify;
 mod clock;
@@ -11,6 +138,7 @@ mod hold;
 mod key;
 mod lent;
 mod memory;
+mod parked;
 mod read;
 mod retired;
 mod ticket;
@@ -22,8 +150,9 @@ pub use counts::{Counts, NotKept};
 pub use dependency::{BreakerBuilder, Dependency, DependencyBuilder, DependencyStatus};
 pub use engine::{Engine, Resource};
 pub use evenkeel_core::{
-    Cause, Class, Ending, HoldMode, Keep, LimitRules, Mono, Now, Outage, Problem, Problems, RampRules,
-    Reason, Row, Rung, Skipped, Skips, Stage, State, Transition, Verdict, Wall, WhenBusy,
+    BreakerRules, Cause, Class, DependencyContract, Ending, HoldMode, Keep, Ladder, LimitRules, Mono, Now,
+    OpenFor, Outage, Problem, Problems, RampRules, Ratio, ReadContract, Reason, Row, Rung, RungRule, Skipped,
+    Skips, Stage, State, Table, Transition, Verdict, Wall, WhenBusy,
 };
 pub use event::{Event, EventKind};
 pub use hold::Hold;

@@ -2,7 +2,7 @@
 //! It exists so that serving old data touches nothing that can be down.
 //! It refuses to grow past its bound, and to replace newer data by older.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, mem, sync::Arc, time::Duration};
 
 use evenkeel_core::{Facts, Mono, Wall, replaces};
 use quick_cache::{
@@ -29,19 +29,31 @@ impl<T> Snapshot<T> {
         Facts {
             observed: self.observed,
             own_limit: self.own_limit,
-            forbidden: self.stale_forbidden || !usable,
+            forbidden: !usable,
+            stale_forbidden: self.stale_forbidden,
         }
     }
+
+    /// What decides between two copies: the time, where there is one to go by.
+    fn rank(&self) -> Option<Mono> {
+        self.observed.filter(|at| *at < FUTURE)
+    }
 }
+
+/// The time of what came in dated ahead of the clock. Waiting does not make it true: it stays ahead for good,
+/// and anything with a time that can be true replaces it.
+pub(crate) const FUTURE: Mono = Mono::END;
 
 /// A store for snapshots, bounded by bytes. Clones share it; several guards with the same value type may too.
 ///
 /// The bound covers values (by the guard's `weigh`), keys and an estimate of the bookkeeping. When it is full,
 /// what was not read lately goes first.
-pub struct Memory<T>(Arc<Kept<T>>);
+///
+/// A snapshot belongs to the name of its guard: guards of one name that share a store share their snapshots.
+pub struct Memory<T>(Arc<Shared<T>>);
 
-struct Kept<T> {
-    snapshots: Cache<Vec<u8>, Arc<Snapshot<T>>, ByBytes>,
+struct Shared<T> {
+    cache: Cache<Vec<u8>, Arc<Snapshot<T>>, ByBytes>,
     retired: Retired,
 }
 
@@ -54,8 +66,8 @@ impl<T> Clone for Memory<T> {
 impl<T> fmt::Debug for Memory<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Memory")
-            .field("bytes", &self.bytes())
-            .field("limit", &self.limit())
+            .field("bytes", &self.0.cache.weight())
+            .field("limit", &self.0.cache.capacity())
             .finish()
     }
 }
@@ -109,10 +121,8 @@ impl<T> Memory<T> {
             )
             .build();
         let options = options.expect("capacities are set");
-        let snapshots =
-            Cache::with_options(options, ByBytes, Default::default(), DefaultLifecycle::default());
-        Self(Arc::new(Kept {
-            snapshots,
+        Self(Arc::new(Shared {
+            cache: Cache::with_options(options, ByBytes, Default::default(), DefaultLifecycle::default()),
             retired: Retired::default(),
         }))
     }
@@ -120,39 +130,62 @@ impl<T> Memory<T> {
     /// Returns the bytes in use, never more than the bound.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        self.0.snapshots.weight()
+        self.0.cache.weight()
     }
 
     /// Returns the bound in bytes.
     #[must_use]
     pub fn limit(&self) -> u64 {
-        self.0.snapshots.capacity()
+        self.0.cache.capacity()
     }
 
     /// Returns how many snapshots are kept.
     #[must_use]
     pub fn count(&self) -> usize {
-        self.0.snapshots.len()
+        self.0.cache.len()
     }
 
     /// The largest item taken, with key and bookkeeping: nine tenths of a part, so that it can never be the
     /// only one and leave at once.
     fn largest(&self) -> u64 {
-        self.0.snapshots.shard_capacity() / 10 * 9
+        self.0.cache.shard_capacity() / 10 * 9
     }
 
     pub(crate) fn get(&self, key: &Key) -> Option<Arc<Snapshot<T>>> {
-        self.0.snapshots.get(key.as_slice())
+        self.0.cache.get(key.as_slice())
     }
 
-    /// Takes away what is held under `key`, and what is still on its way and was observed before `at`.
-    pub(crate) fn remove(&self, key: &Key, at: Mono) {
-        self.0.retired.mark(key, at);
+    /// Takes away what was observed under `key` up to `at`, also what a load that is under way may yet bring.
+    pub(crate) fn retire(&self, key: &Key, at: Mono) {
+        // The note comes first: a load that keeps its result in between then finds it.
+        self.0.retired.note(key, at);
         drop(
             self.0
-                .snapshots
-                .remove_if(key.as_slice(), |held| replaces(Some(at), held.observed)),
+                .cache
+                .remove_if(key.as_slice(), |held| replaces(Some(at), held.rank())),
         );
+    }
+
+    /// Keeps what a load brought, unless something observed later is held or the key was retired since it began.
+    pub(crate) fn keep(&self, key: &Key, value: T, value_bytes: usize, entry: Entry) -> Put {
+        let Some(observed) = entry.observed else {
+            return self.put(key, value, value_bytes, entry);
+        };
+        if self.0.retired.covers(key, observed) {
+            return Put::Superseded;
+        }
+        let put = self.put(key, value, value_bytes, entry);
+        match put {
+            Put::Kept if self.0.retired.covers(key, observed) => {
+                self.retire(key, observed);
+                Put::Superseded
+            }
+            Put::TooBig => {
+                self.0.retired.note(key, observed);
+                put
+            }
+            Put::Kept | Put::Superseded => put,
+        }
     }
 
     /// Keeps `entry` unless something observed later is held. One step per key: two loads cannot mix.
@@ -174,56 +207,33 @@ impl<T> Memory<T> {
             stale_forbidden,
             bytes,
         });
-        if self.0.retired.outdates(key, observed) {
-            return Put::Superseded;
-        }
-        if bytes > self.largest() {
-            return self.refuse_too_big(key, observed);
-        }
-        let mut grew = false;
-        let held = self.0.snapshots.entry(key.as_slice(), None, |_, held| {
-            if replaces(observed, held.observed) {
-                grew = bytes > held.bytes;
-                *held = Arc::clone(&snapshot);
-                EntryAction::Retain(Put::Kept)
-            } else {
+        let too_big = bytes > self.largest();
+        // The old value is dropped after the store's lock is left: its drop is somebody else's code.
+        let mut replaced = None;
+        let held = self.0.cache.entry(key.as_slice(), None, |_, held| {
+            if !replaces(snapshot.rank(), held.rank()) {
                 EntryAction::Retain(Put::Superseded)
+            } else if too_big {
+                EntryAction::Remove
+            } else {
+                replaced = Some(mem::replace(held, Arc::clone(&snapshot)));
+                EntryAction::Retain(Put::Kept)
             }
         });
+        let grew = replaced.is_some_and(|replaced| bytes > replaced.bytes);
         if grew && self.bytes() > self.limit() {
             // A copy that grows in its place pushes nothing out by itself; this does.
-            self.0.snapshots.set_capacity(self.limit());
+            self.0.cache.set_capacity(self.limit());
         }
-        let put = match held {
+        match held {
             EntryResult::Retained(put) => put,
+            EntryResult::Vacant(_) if too_big => Put::TooBig,
             EntryResult::Vacant(place) => {
                 // An error hands the value back when the key was removed meanwhile: then it is not kept.
                 drop(place.insert(snapshot));
                 Put::Kept
             }
-            EntryResult::Removed(..) | EntryResult::Replaced(..) | EntryResult::Timeout => Put::Superseded,
-        };
-        if put == Put::Kept && self.0.retired.outdates(key, observed) {
-            // Removed between the first look and now: what began before the removal goes again.
-            drop(
-                self.0
-                    .snapshots
-                    .remove_if(key.as_slice(), |held| self.0.retired.outdates(key, held.observed)),
-            );
-            return Put::Superseded;
-        }
-        put
-    }
-
-    /// What is superseded by something that cannot be kept goes; what was observed later stays.
-    fn refuse_too_big(&self, key: &Key, observed: Option<Mono>) -> Put {
-        if let Some(at) = observed {
-            self.remove(key, at);
-        }
-        if self.get(key).is_some() {
-            Put::Superseded
-        } else {
-            Put::TooBig
+            EntryResult::Removed(..) | EntryResult::Replaced(..) | EntryResult::Timeout => Put::TooBig,
         }
     }
 }
@@ -286,16 +296,52 @@ mod tests {
     }
 
     #[test]
-    fn e45_a_removal_takes_what_is_older_and_leaves_what_began_later() {
-        let memory = Memory::new(1 << 20);
-        memory.put(&key("k"), 1, 4, at(10));
-        memory.remove(&key("k"), Mono::from_nanos(9));
-        assert_eq!(held(&memory, "k"), Some(1));
-        memory.remove(&key("k"), Mono::from_nanos(20));
+    fn e46_a_load_that_began_before_its_key_was_retired_is_not_kept() {
+        let memory = Memory::new(4096);
+        memory.keep(&key("k"), 1, 4, at(10));
+        memory.retire(&key("k"), Mono::from_nanos(20));
         assert_eq!(held(&memory, "k"), None);
-        assert_eq!(memory.put(&key("k"), 2, 4, at(19)), Put::Superseded);
-        assert_eq!(memory.put(&key("k"), 3, 4, at(21)), Put::Kept);
+        assert_eq!(memory.keep(&key("k"), 2, 4, at(19)), Put::Superseded);
+        assert_eq!(held(&memory, "k"), None);
+        assert_eq!(memory.keep(&key("k"), 3, 4, at(20)), Put::Kept);
         assert_eq!(held(&memory, "k"), Some(3));
+    }
+
+    #[test]
+    fn e47_a_late_retirement_leaves_what_was_observed_after_it() {
+        let memory = Memory::new(4096);
+        memory.keep(&key("k"), 1, 4, at(20));
+        memory.retire(&key("k"), Mono::from_nanos(10));
+        assert_eq!(held(&memory, "k"), Some(1));
+    }
+
+    #[test]
+    fn e51_an_older_load_does_not_come_back_after_one_that_was_too_big() {
+        let memory = Memory::new(4096);
+        assert_eq!(memory.keep(&key("k"), 1, 8192, at(20)), Put::TooBig);
+        assert_eq!(memory.keep(&key("k"), 2, 4, at(19)), Put::Superseded);
+    }
+
+    #[test]
+    fn e44_what_is_dated_ahead_replaces_nothing_and_is_replaced_by_anything_dated() {
+        let memory = Memory::new(4096);
+        let ahead = Entry {
+            observed: Some(FUTURE),
+            ..Entry::default()
+        };
+        assert_eq!(memory.put(&key("k"), 1, 4, ahead), Put::Kept);
+        assert_eq!(memory.put(&key("k"), 2, 4, at(10)), Put::Kept);
+        assert_eq!(memory.put(&key("k"), 3, 4, ahead), Put::Superseded);
+        assert_eq!(held(&memory, "k"), Some(2));
+    }
+
+    #[test]
+    fn any_bound_makes_a_store() {
+        for bytes in [0, 1, 200, u64::MAX] {
+            let memory = Memory::new(bytes);
+            memory.put(&key("k"), 1, 4, at(10));
+            assert!(memory.bytes() <= bytes);
+        }
     }
 
     #[test]

@@ -1,60 +1,78 @@
-//! Decides whether something kept is older than the removal of its key.
-//! It exists because a load that began before a removal may end after it, and must not bring the old data back.
-//! It refuses to grow: the marks of the oldest removals go first.
+//! Decides whether a load that ends now began before its key was retired, and so may not be kept any more.
+//! It exists because taking a copy away is not enough: a load that was under way would bring it back.
+//! It refuses to forget a retirement by running out of room: it then takes every key for retired at that time.
 
 use std::{
     collections::{HashMap, VecDeque},
-    sync::atomic::{AtomicUsize, Ordering},
+    sync::atomic::{AtomicI64, Ordering},
 };
 
-use evenkeel_core::{Mono, replaces};
+use evenkeel_core::Mono;
 use parking_lot::Mutex;
 
 use crate::key::Key;
 
-/// Marks of removals, newer than every copy that was under way.
-#[derive(Debug, Default)]
+/// When keys were retired last.
+#[derive(Debug)]
 pub(crate) struct Retired {
-    /// Read before the lock is taken: usually there are none.
-    count: AtomicUsize,
-    marks: Mutex<Marks>,
+    /// The latest of all, so that a load that began after it, as nearly all do, need not look closer.
+    latest: AtomicI64,
+    keys: Mutex<Keys>,
 }
 
-#[derive(Debug, Default)]
-struct Marks {
-    at: HashMap<Key, Mono>,
+#[derive(Debug)]
+struct Keys {
+    times: HashMap<Key, Mono>,
+    /// In the order in which they came in.
     order: VecDeque<Key>,
+    /// Every key counts as retired at this time.
+    floor: Mono,
 }
 
-/// More removals than this are remembered only by the newest; no load is under way for longer than that takes.
-const MARKS_MAX: usize = 4096;
+/// This many keys are remembered one by one.
+const KEYS_MAX: usize = 1024;
+
+const NEVER: Mono = Mono::from_nanos(i64::MIN);
+
+impl Default for Retired {
+    fn default() -> Self {
+        Self {
+            latest: AtomicI64::new(NEVER.as_nanos()),
+            keys: Mutex::new(Keys {
+                times: HashMap::new(),
+                order: VecDeque::new(),
+                floor: NEVER,
+            }),
+        }
+    }
+}
 
 impl Retired {
-    /// Notes that what was observed before `at` is no longer to be kept under `key`.
-    pub(crate) fn mark(&self, key: &Key, at: Mono) {
-        let mut marks = self.marks.lock();
-        match marks.at.get_mut(key) {
-            Some(noted) => *noted = at.max(*noted),
-            None => {
-                if marks.order.len() >= MARKS_MAX
-                    && let Some(oldest) = marks.order.pop_front()
-                {
-                    marks.at.remove(&oldest);
-                }
-                marks.order.push_back(key.clone());
-                marks.at.insert(key.clone(), at);
-            }
+    /// Notes that what was observed under `key` before `at` is void.
+    pub(crate) fn note(&self, key: &Key, at: Mono) {
+        let mut keys = self.keys.lock();
+        let keys = &mut *keys;
+        if let Some(time) = keys.times.get_mut(key) {
+            *time = at.max(*time);
+        } else {
+            keys.times.insert(key.clone(), at);
+            keys.order.push_back(key.clone());
         }
-        self.count.store(marks.at.len(), Ordering::Release);
+        if keys.order.len() > KEYS_MAX
+            && let Some(time) = keys.order.pop_front().and_then(|key| keys.times.remove(&key))
+        {
+            keys.floor = keys.floor.max(time);
+        }
+        self.latest.fetch_max(at.as_nanos(), Ordering::AcqRel);
     }
 
-    /// Tells whether a copy observed at `observed` came too late.
-    pub(crate) fn outdates(&self, key: &Key, observed: Option<Mono>) -> bool {
-        if self.count.load(Ordering::Acquire) == 0 {
+    /// Tells whether data observed under `key` at `observed` is void.
+    pub(crate) fn covers(&self, key: &Key, observed: Mono) -> bool {
+        if observed.as_nanos() >= self.latest.load(Ordering::Acquire) {
             return false;
         }
-        let marks = self.marks.lock();
-        marks.at.get(key).is_some_and(|at| !replaces(observed, Some(*at)))
+        let keys = self.keys.lock();
+        observed < keys.floor || keys.times.get(key).is_some_and(|at| observed < *at)
     }
 }
 
@@ -62,31 +80,32 @@ impl Retired {
 mod tests {
     use super::*;
 
-    fn key(name: &str) -> Key {
-        Key::from_slice(name.as_bytes())
+    fn key(number: i64) -> Key {
+        Key::from_slice(&number.to_be_bytes())
     }
 
     #[test]
-    fn e46_what_began_before_the_removal_came_too_late_and_what_began_after_did_not() {
+    fn what_was_observed_before_the_retirement_is_void_and_from_then_on_it_is_not() {
         let retired = Retired::default();
-        let at = |nanos| Some(Mono::from_nanos(nanos));
-        assert!(!retired.outdates(&key("k"), at(1)));
-        retired.mark(&key("k"), Mono::from_nanos(10));
-        retired.mark(&key("k"), Mono::from_nanos(5));
-        assert!(retired.outdates(&key("k"), at(9)));
-        assert!(retired.outdates(&key("k"), None));
-        assert!(!retired.outdates(&key("k"), at(10)));
-        assert!(!retired.outdates(&key("other"), at(9)));
+        assert!(!retired.covers(&key(1), NEVER));
+        retired.note(&key(1), Mono::from_nanos(10));
+        retired.note(&key(1), Mono::from_nanos(5));
+        assert!(retired.covers(&key(1), Mono::from_nanos(9)));
+        assert!(!retired.covers(&key(1), Mono::from_nanos(10)));
+        assert!(!retired.covers(&key(2), Mono::from_nanos(9)));
     }
 
     #[test]
-    fn the_marks_are_bounded_and_the_newest_stay() {
+    fn a_retirement_pushed_out_still_voids_what_is_older_and_the_table_stays_bounded() {
         let retired = Retired::default();
-        for number in 0..=MARKS_MAX {
-            retired.mark(&key(&number.to_string()), Mono::from_nanos(10));
+        let last = i64::try_from(KEYS_MAX).unwrap();
+        for number in 0..=last {
+            retired.note(&key(number), Mono::from_nanos(100 + number));
         }
-        assert_eq!(retired.count.load(Ordering::Relaxed), MARKS_MAX);
-        assert!(!retired.outdates(&key("0"), Some(Mono::ORIGIN)));
-        assert!(retired.outdates(&key("1"), Some(Mono::ORIGIN)));
+        assert_eq!(retired.keys.lock().times.len(), KEYS_MAX);
+        assert!(retired.covers(&key(0), Mono::from_nanos(99)));
+        assert!(!retired.covers(&key(0), Mono::from_nanos(100)));
+        assert!(retired.covers(&key(-1), Mono::from_nanos(99)));
+        assert!(retired.covers(&key(last), Mono::from_nanos(99 + last)));
     }
 }

@@ -66,6 +66,9 @@ pub(crate) struct Ticket<'a> {
     pub(crate) began: Now,
     /// When it ends.
     pub(crate) limit: Limit,
+    /// Whether the work waits; see [`crate::parked`].
+    pub(crate) parked: bool,
+    started: bool,
 }
 
 impl<'a> Ticket<'a> {
@@ -78,6 +81,8 @@ impl<'a> Ticket<'a> {
             pass: Some(pass),
             began,
             limit,
+            parked: false,
+            started: false,
         }
     }
 
@@ -85,8 +90,9 @@ impl<'a> Ticket<'a> {
         self.pass.as_ref().is_some_and(Pass::is_probe)
     }
 
-    /// Hands out what the work gets: its view of the call, and the permit, which is the work's from now on.
-    pub(crate) fn parts(&mut self) -> (Call<'a>, Option<Permit<'a>>) {
+    /// Starts the attempt and hands out what the work gets: its view of the call, and the permit, which is the work's from now on.
+    pub(crate) fn start(&mut self) -> (Call<'a>, Option<Permit<'a>>) {
+        self.started = true;
         let call = Call {
             dependency: self.dependency.again(),
             limit: self.limit,
@@ -101,7 +107,7 @@ impl<'a> Ticket<'a> {
     }
 
     /// Gives the verdict. `blame` is false where a failure is not the dependency's doing.
-    pub(crate) fn settle(mut self, class: Class, blame: bool, now: Mono) {
+    pub(crate) fn settle(&mut self, class: Class, blame: bool, now: Mono) {
         if let Some(pass) = self.pass.take() {
             self.dependency.attempted(class);
             self.dependency
@@ -111,18 +117,26 @@ impl<'a> Ticket<'a> {
 }
 
 impl Drop for Ticket<'_> {
-    /// The attempt ended without a verdict: its caller left, or the wrapped code broke.
+    /// The attempt ended without a verdict: it was never made, its caller left, or the wrapped code broke.
     fn drop(&mut self) {
         let Some(pass) = self.pass.take() else { return };
         let now = self.dependency.engine.now().mono;
-        let transition = if std::thread::panicking() {
-            self.dependency.attempted(Class::Fault);
-            self.dependency.seat.broke(pass, lane(), now)
-        } else {
-            self.dependency.attempted(Class::Cancelled);
-            self.dependency
+        let transition = match (self.started, self.parked) {
+            (true, false) => {
+                self.dependency.attempted(Class::Fault);
+                self.dependency.seat.broke(pass, lane(), now)
+            }
+            (true, true) => {
+                self.dependency.attempted(Class::Cancelled);
+                self.dependency
+                    .seat
+                    .settle(pass, Class::Cancelled, false, lane(), now)
+            }
+            // It was never made, so it is no attempt; only its place is given back.
+            (false, _) => self
+                .dependency
                 .seat
-                .settle(pass, Class::Cancelled, false, lane(), now)
+                .settle(pass, Class::Cancelled, false, lane(), now),
         };
         self.dependency.changed(transition);
     }

@@ -2,7 +2,11 @@
 //! It exists because work that is ready at once is the cheapest there is and should stay so.
 //! It refuses to hide when time ran out: the caller learns it, and the work is dropped then and there.
 
-use std::{future::poll_fn, pin::pin, task::Poll};
+use std::{
+    future::poll_fn,
+    pin::{Pin, pin},
+    task::Poll,
+};
 
 use evenkeel_core::Mono;
 
@@ -20,21 +24,31 @@ pub(crate) enum Outcome<R> {
 }
 
 /// Runs `work` until it is done or the clock shows `limit`. Work that is done at the limit has won.
-pub(crate) async fn until<F: Future>(clock: &Clock, limit: Option<Mono>, work: F) -> Outcome<F::Output> {
-    let mut work = pin!(work);
-    let first = poll_fn(|context| Poll::Ready(work.as_mut().poll(context))).await;
-    if let Poll::Ready(result) = first {
-        return Outcome::AtOnce(result);
-    }
-    let Some(limit) = limit else {
-        return Outcome::Later(work.await);
-    };
-    let mut timer = pin!(clock.sleep_until(limit));
+///
+/// The work is pinned by its owner: a future that is handed on by value is held twice.
+pub(crate) async fn until<F: Future>(
+    clock: &Clock,
+    limit: Option<Mono>,
+    mut work: Pin<&mut F>,
+) -> Outcome<F::Output> {
+    let mut timer = pin!(None);
+    let mut waited = false;
     poll_fn(|context| {
         if let Poll::Ready(result) = work.as_mut().poll(context) {
-            return Poll::Ready(Outcome::Later(result));
+            return Poll::Ready(if waited {
+                Outcome::Later(result)
+            } else {
+                Outcome::AtOnce(result)
+            });
         }
-        timer.as_mut().poll(context).map(|()| Outcome::OutOfTime)
+        waited = true;
+        let Some(limit) = limit else { return Poll::Pending };
+        if timer.is_none() {
+            timer.set(Some(clock.sleep_until(limit)));
+        }
+        timer.as_mut().as_pin_mut().map_or(Poll::Pending, |timer| {
+            timer.poll(context).map(|()| Outcome::OutOfTime)
+        })
     })
     .await
 }
@@ -49,9 +63,28 @@ mod tests {
     async fn work_that_is_ready_needs_no_timer() {
         let manual = ManualClock::new();
         let clock = Clock::from(manual.clone());
-        let outcome = until(&clock, Some(Mono::ORIGIN), async { 1 }).await;
+        let outcome = until(&clock, Some(Mono::ORIGIN), pin!(async { 1 })).await;
         assert_eq!(outcome, Outcome::AtOnce(1));
         assert_eq!(manual.sleepers(), 0);
+    }
+
+    #[tokio::test]
+    async fn work_that_waits_is_not_polled_before_it_is_woken() {
+        for limit in [None, Some(Mono::END)] {
+            let clock = Clock::from(ManualClock::new());
+            let mut polls = 0;
+            let work = poll_fn(|_| {
+                polls += 1;
+                Poll::<()>::Pending
+            });
+            {
+                let work = pin!(work);
+                let mut waiting = pin!(until(&clock, limit, work));
+                let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+                assert!(waiting.as_mut().poll(&mut context).is_pending());
+            }
+            assert_eq!(polls, 1);
+        }
     }
 
     #[tokio::test]
@@ -68,11 +101,11 @@ mod tests {
         let flag = Flag(std::sync::Arc::clone(&dropped));
         let limit = clock.now().mono.after(Duration::from_secs(1));
         let waiting = tokio::spawn(async move {
-            until(&clock, Some(limit), async move {
+            let work = pin!(async move {
                 let _flag = flag;
                 std::future::pending::<()>().await;
-            })
-            .await
+            });
+            until(&clock, Some(limit), work).await
         });
         while manual.sleepers() == 0 {
             tokio::task::yield_now().await;

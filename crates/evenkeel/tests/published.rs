@@ -1,5 +1,7 @@
 //! The published demonstrations, line by line. They are the examples themselves: what is shown is what is tested.
 
+#[path = "../examples/guard.rs"]
+mod guard;
 #[path = "../examples/product_description.rs"]
 mod product_description;
 #[path = "../examples/recommendations.rs"]
@@ -20,4 +22,9 @@ async fn optional_recommendations_go_through_breaker_probe_and_back() {
 #[tokio::test]
 async fn a_public_product_description_holds_its_limits() {
     product_description::run().await.unwrap();
+}
+
+#[tokio::test]
+async fn one_guard_answers_live_then_stale_then_by_default() {
+    guard::run().await.unwrap();
 }

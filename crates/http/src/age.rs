@@ -1,9 +1,9 @@
-//! Decides how old an answer was on receipt, how long it lives, and up to which age its origin lets it be
-//! given.
+//! Decides how old an answer was on receipt, which lifetime its origin stated, and up to which age that origin
+//! lets it be given.
 //! It exists so that every age in the product comes from one arithmetic: RFC 9111 §4.2 and RFC 5861,
 //! saturating, in `Duration`s.
-//! It refuses to read a clock and to guess a lifetime; residence times come from the caller, heuristics are
-//! not used.
+//! It refuses to read a clock and to guess a lifetime; residence times come from the caller, guesses are
+//! [`crate::lifetime`]'s.
 
 use std::time::Duration;
 
@@ -62,7 +62,7 @@ pub const fn current_age(on_receipt: Duration, residence: Duration) -> Duration 
 ///
 /// The first of: `s-maxage` (shared copies only), `max-age`, `Expires` − `Date`. An invalid `Expires` ("0",
 /// say) is a lifetime of zero; a missing or invalid `Date` is taken to be `received`. `None` is where a
-/// heuristic (rule C09) would begin; until there is one it means "not fresh".
+/// guess may begin (rule C09, [`crate::lifetime::Lifetime`]); without one it means "not fresh".
 #[must_use]
 pub fn freshness_lifetime(
     said: &ResponseDirectives,
@@ -75,7 +75,7 @@ pub fn freshness_lifetime(
     }
     said.max_age.or_else(|| {
         let expires = headers.get(EXPIRES)?;
-        let Some(expires) = HttpDate::parse(expires.as_bytes(), received) else {
+        let Some(expires) = HttpDate::parse_expiration(expires.as_bytes(), received) else {
             return Some(Duration::ZERO);
         };
         let date = HttpDate::from_field(headers, &DATE, received).unwrap_or(received);
@@ -226,7 +226,14 @@ mod tests {
 
     #[test]
     fn c08_invalid_or_past_expires_is_already_expired() {
-        for value in ["0", "-1", "", "tomorrow", "Sun, 06 Nov 1994 08:49:36 GMT"] {
+        for value in [
+            "0",
+            "-1",
+            "",
+            "tomorrow",
+            "Sun, 06 Nov 1994 08:49:36 GMT",
+            "Sun, 06 Nov 1994 09:49:37 UTC",
+        ] {
             assert_eq!(
                 lifetime(&[("expires", value)], Sharing::Shared),
                 Some(0),

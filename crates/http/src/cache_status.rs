@@ -81,6 +81,30 @@ pub enum Handling {
     },
 }
 
+impl Handling {
+    /// Fills in what came of going forward; a hit stays a hit (CS2, CS5).
+    ///
+    /// `status` is that of the dependency's answer, where it differs from the one sent or is a 304 that refreshed
+    /// a copy; `stored` and `collapsed` as in [`Self::Forwarded`].
+    #[must_use]
+    pub const fn after_asking(
+        self,
+        status: Option<StatusCode>,
+        stored: bool,
+        collapsed: Option<bool>,
+    ) -> Self {
+        match self {
+            Self::Hit => Self::Hit,
+            Self::Forwarded { why, .. } => Self::Forwarded {
+                why,
+                status,
+                stored,
+                collapsed,
+            },
+        }
+    }
+}
+
 /// One `Cache-Status` member.
 ///
 /// ```
@@ -221,6 +245,16 @@ mod tests {
             stale.to_value(),
             "evenkeel; fwd=stale; fwd-status=502; ttl=-5; detail=error-answer"
         );
+    }
+
+    #[test]
+    fn cs5_what_came_of_asking_is_filled_in_and_a_hit_stays_a_hit() {
+        let asked = FORWARDED.after_asking(Some(StatusCode::NOT_MODIFIED), true, Some(false));
+        assert_eq!(
+            label(asked).to_value(),
+            "evenkeel; fwd=uri-miss; fwd-status=304; stored; collapsed=?0"
+        );
+        assert_eq!(Handling::Hit.after_asking(None, true, Some(true)), Handling::Hit);
     }
 
     #[test]

@@ -66,8 +66,9 @@ impl HttpDate {
 
     /// Reads any of the three forms of RFC 9110 §5.6.7; `None` for everything else.
     ///
-    /// Names are matched without regard to case and the zone may be `GMT` or `UTC`, as RFC 9111 §4.2 asks of
-    /// caches. The day of the week must be a day's name; whether it fits the date is not checked, because a
+    /// Names are matched without regard to case, as RFC 9111 §4.2 asks of caches. The zone may be `GMT` or
+    /// `UTC`: a `Date` that counts as missing would make its answer look younger. Where a date makes something
+    /// fresh, ask for [`Self::parse_expiration`]. The day of the week must be a day's name; whether it fits the date is not checked, because a
     /// `Date` that counts as missing would make its answer look younger. `now` settles the century of the
     /// two-digit form: the latest year that is not more than 50 years ahead.
     #[must_use]
@@ -76,6 +77,14 @@ impl HttpDate {
             .or_else(|| Self::parse_two_digit_year(value, now))
             .or_else(|| Self::parse_asctime(value))?;
         Some(Self(seconds))
+    }
+
+    /// Reads a date that a lifetime is worked out from: as [`Self::parse`], but only `GMT` is a zone (RFC 9111
+    /// §4.2).
+    #[must_use]
+    pub fn parse_expiration(value: &[u8], now: Self) -> Option<Self> {
+        let zone = value.get(value.len().saturating_sub(3)..)?;
+        Self::parse(value, now).filter(|_| !zone.eq_ignore_ascii_case(b"UTC"))
     }
 
     /// Reads the first line of a date field (`Date`, `Last-Modified`, `Expires`); `None` if absent or not a

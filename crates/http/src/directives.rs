@@ -6,10 +6,12 @@
 
 use std::time::Duration;
 
-use http::header::{CACHE_CONTROL, HeaderMap};
+use http::StatusCode;
+use http::header::{CACHE_CONTROL, HeaderMap, PRAGMA};
 
 use crate::delays::{DELTA_SECONDS_MAX, delta_seconds};
-use crate::grammar::{Argument, Directive, Directives};
+use crate::grammar::{Argument, Directive, Directives, list_elements};
+use crate::status::understood;
 
 /// What `Cache-Control` says in a response (RFC 9111 §5.2.2, RFC 5861).
 ///
@@ -45,8 +47,8 @@ pub struct ResponseDirectives {
     pub must_revalidate: bool,
     /// `proxy-revalidate`: never to be given stale by a shared cache (§5.2.2.8).
     pub proxy_revalidate: bool,
-    /// `must-understand`: to be kept only by who knows the status (§5.2.2.3). It never sets `no-store` aside
-    /// here.
+    /// `must-understand`: to be kept only by who knows the status (§5.2.2.3); see
+    /// [`Self::forbids_storing`].
     pub must_understand: bool,
     /// `no-transform`: the content must not be changed on the way (§5.2.2.6).
     pub no_transform: bool,
@@ -76,6 +78,15 @@ impl ResponseDirectives {
         said
     }
 
+    /// Tells whether `no-store` holds for an answer with this status (rules C01, C03).
+    ///
+    /// `must-understand` beside it sets it aside for a status whose rules are known here: `no-store` then
+    /// speaks to caches that do not know `must-understand` (§5.2.2.3).
+    #[must_use]
+    pub const fn forbids_storing(&self, status: StatusCode) -> bool {
+        self.no_store && !(self.must_understand && understood(status))
+    }
+
     fn add(&mut self, Directive { name, argument }: Directive<'_>) {
         let is = |wanted: &str| name.eq_ignore_ascii_case(wanted.as_bytes());
         self.unreadable |= argument == Argument::Broken;
@@ -100,7 +111,8 @@ impl ResponseDirectives {
 
 /// What `Cache-Control` says in a request (RFC 9111 §5.2.1, RFC 5861 §4).
 ///
-/// The same reading rules as for responses; an invalid number takes the meaning that asks for the most:
+/// The same reading rules as for responses; without any `Cache-Control` line, `Pragma: no-cache` means
+/// `no-cache` (§5.4; a request only, in a response it means nothing). An invalid number takes the meaning that asks for the most:
 /// `max-age` zero, `min-fresh` the greatest value, `max-stale` and `stale-if-error` zero.
 ///
 /// ```
@@ -154,6 +166,9 @@ impl RequestDirectives {
                 asked.add(directive);
             }
         }
+        if !headers.contains_key(CACHE_CONTROL) {
+            asked.no_cache = pragma_no_cache(headers);
+        }
         asked
     }
 
@@ -183,6 +198,14 @@ impl RequestDirectives {
             _ => {}
         }
     }
+}
+
+fn pragma_no_cache(headers: &HeaderMap) -> bool {
+    headers
+        .get_all(PRAGMA)
+        .iter()
+        .flat_map(|line| list_elements(line.as_bytes()))
+        .any(|element| element.eq_ignore_ascii_case(b"no-cache"))
 }
 
 /// RFC 9111 §4.2.1: of several values the first is used, and an invalid one means stale.
@@ -365,6 +388,25 @@ mod tests {
         }
         let broken = said(&["foo=\"open, no-store", "private=, max-age=5"]);
         assert!(broken.unreadable && broken.no_store && broken.private);
+    }
+
+    #[test]
+    fn pragma_counts_only_in_requests_without_cache_control() {
+        let asked = |lines: &[(&str, &str)]| RequestDirectives::of(&headers(lines.iter().copied())).no_cache;
+        assert!(asked(&[("pragma", "x, No-Cache")]));
+        assert!(!asked(&[("pragma", "no-cache"), ("cache-control", "max-stale")]));
+        assert!(!asked(&[("pragma", "no-cache=1")]));
+        let response = headers([("pragma", "no-cache")]);
+        assert_eq!(ResponseDirectives::of(&response), ResponseDirectives::default());
+    }
+
+    #[test]
+    fn c01_must_understand_sets_no_store_aside_for_known_statuses_only() {
+        let both = said(&["no-store, must-understand"]);
+        assert!(!both.forbids_storing(StatusCode::OK));
+        assert!(both.forbids_storing(StatusCode::from_u16(299).unwrap()));
+        assert!(said(&["no-store"]).forbids_storing(StatusCode::OK));
+        assert!(!said(&["must-understand"]).forbids_storing(StatusCode::from_u16(299).unwrap()));
     }
 
     proptest! {

@@ -1,13 +1,14 @@
 //! Decides what of a request and of a response head the rules look at, and for whom a copy is meant.
 //! It exists so that a head is read once, and so that a kept copy carries the few facts that later questions
 //! need.
-//! It refuses to judge: whether to keep is [`crate::store_rules`], whether to give is [`crate::reuse`].
+//! It refuses to judge: whether to keep is [`crate::store_rules`], whether to give is [`mod@crate::decide`].
 
-use http::header::{AUTHORIZATION, COOKIE, HeaderMap};
+use http::header::{AUTHORIZATION, COOKIE, HeaderMap, HeaderName};
 use http::{Method, StatusCode};
 
 use crate::directives::{RequestDirectives, ResponseDirectives};
 use crate::grammar::trim_ows;
+use crate::targeted;
 
 /// For whom a copy is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -85,8 +86,10 @@ pub struct ResponseHead<'a> {
     pub status: StatusCode,
     /// All header fields.
     pub headers: &'a HeaderMap,
-    /// What `Cache-Control` says.
+    /// What `Cache-Control` says, or the targeted field that takes its place.
     pub directives: ResponseDirectives,
+    /// `Expires` counts. False where a targeted field takes the place of it and of `Cache-Control` (TC1).
+    pub expires_counts: bool,
 }
 
 impl<'a> ResponseHead<'a> {
@@ -97,7 +100,26 @@ impl<'a> ResponseHead<'a> {
             status,
             headers,
             directives: ResponseDirectives::of(headers),
+            expires_counts: true,
         }
+    }
+
+    /// Reads the first valid targeted field of the list instead, where the response has one (TC1; RFC 9213
+    /// §2.2).
+    ///
+    /// `targets` names the fields this cache obeys, most specific first, for instance the product's own and
+    /// [`targeted::CDN_CACHE_CONTROL`]. Private copies have no targets.
+    #[must_use]
+    pub fn targeted(status: StatusCode, headers: &'a HeaderMap, targets: &[HeaderName]) -> Self {
+        targeted::directives(headers, targets).map_or_else(
+            || Self::of(status, headers),
+            |directives| Self {
+                status,
+                headers,
+                directives,
+                expires_counts: false,
+            },
+        )
     }
 }
 

@@ -1,7 +1,7 @@
 //! Decides whether a kept answer may be given to the request at hand, and what forbids giving it stale.
 //! It exists because the question is asked again at every lookup, also on the stale path and for joined
 //! callers, where it is easily forgotten.
-//! It refuses to weigh ages and `Vary`; those are [`crate::age`] and [`crate::vary`].
+//! It refuses to weigh ages, requests and `Vary`; those are [`mod@crate::decide`] and [`crate::vary`].
 
 use std::fmt;
 
@@ -20,7 +20,7 @@ pub enum Prohibition {
     MustRevalidate,
     /// `proxy-revalidate`, on a shared copy.
     ProxyRevalidate,
-    /// `s-maxage` without a `stale-if-error` beside it, on a shared copy (X1).
+    /// `s-maxage` on a shared copy, without a permission for the same trigger beside it (X1).
     SMaxage,
     /// A `Cache-Control` outside the grammar might hold any of these.
     UnreadableCacheControl,
@@ -48,13 +48,18 @@ impl Prohibition {
         }
     }
 
-    const fn holds(self, sharing: Sharing, said: &ResponseDirectives) -> bool {
+    const fn holds(self, trigger: Trigger, sharing: Sharing, said: &ResponseDirectives) -> bool {
         let shared = matches!(sharing, Sharing::Shared);
+        let permitted = match trigger {
+            Trigger::Error => said.stale_if_error.is_some(),
+            Trigger::Revalidation => said.stale_while_revalidate.is_some(),
+            Trigger::Request => false,
+        };
         match self {
             Self::NoCache => said.no_cache,
             Self::MustRevalidate => said.must_revalidate,
             Self::ProxyRevalidate => shared && said.proxy_revalidate,
-            Self::SMaxage => shared && said.s_maxage.is_some() && said.stale_if_error.is_none(),
+            Self::SMaxage => shared && said.s_maxage.is_some() && !permitted,
             Self::UnreadableCacheControl => said.unreadable,
         }
     }
@@ -66,14 +71,35 @@ impl fmt::Display for Prohibition {
     }
 }
 
-/// Yields everything in a response that forbids giving it stale on an error (rules C16, X1).
+/// What makes one think of giving a copy stale.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Trigger {
+    /// The dependency failed, or cannot be asked (`stale-if-error`).
+    Error,
+    /// It is being asked in the background (`stale-while-revalidate`).
+    Revalidation,
+    /// The request accepts it (`max-stale`).
+    Request,
+}
+
+/// Yields everything in a response that forbids giving it stale for this trigger (rules C16, X1).
 ///
-/// An explicit `stale-if-error` in the same response sets `s-maxage` aside, and only that. A caller whose
-/// route overrides some of these skips them.
-pub fn stale_prohibitions(sharing: Sharing, said: &ResponseDirectives) -> impl Iterator<Item = Prohibition> {
+/// `stale-if-error` sets `s-maxage` aside on an error, `stale-while-revalidate` during a revalidation, each
+/// only for its own trigger and nothing but `s-maxage`; a request's `max-stale` sets nothing aside. A caller
+/// whose route overrides some of these skips them.
+pub fn prohibitions(
+    trigger: Trigger,
+    sharing: Sharing,
+    said: &ResponseDirectives,
+) -> impl Iterator<Item = Prohibition> {
     Prohibition::ALL
         .into_iter()
-        .filter(move |prohibition| prohibition.holds(sharing, said))
+        .filter(move |prohibition| prohibition.holds(trigger, sharing, said))
+}
+
+/// Yields everything in a response that forbids giving it stale on an error (rules C16, X1).
+pub fn stale_prohibitions(sharing: Sharing, said: &ResponseDirectives) -> impl Iterator<Item = Prohibition> {
+    prohibitions(Trigger::Error, sharing, said)
 }
 
 /// Returns the first prohibition on giving a response stale on an error; `None` if nothing in it forbids
@@ -209,6 +235,22 @@ mod tests {
                 forbidden(&format!("{strong}, s-maxage=60, stale-if-error=300")),
                 Some(strong)
             );
+        }
+    }
+
+    #[test]
+    fn x1_each_permission_sets_s_maxage_aside_for_its_own_trigger_only() {
+        let found = |trigger, line| prohibitions(trigger, Sharing::Shared, &said(line)).next();
+        let swr = "s-maxage=60, stale-while-revalidate=300";
+        assert_eq!(found(Trigger::Revalidation, swr), None);
+        assert_eq!(found(Trigger::Error, swr), Some(Prohibition::SMaxage));
+        assert_eq!(found(Trigger::Request, swr), Some(Prohibition::SMaxage));
+        let sie = "s-maxage=60, stale-if-error=300";
+        assert_eq!(found(Trigger::Revalidation, sie), Some(Prohibition::SMaxage));
+        for trigger in [Trigger::Error, Trigger::Revalidation, Trigger::Request] {
+            let strong = "must-revalidate, stale-if-error=1, stale-while-revalidate=1";
+            assert_eq!(found(trigger, strong), Some(Prohibition::MustRevalidate));
+            assert_eq!(found(trigger, "max-age=1"), None);
         }
     }
 

@@ -1,4 +1,4 @@
-//! Decides whether an answer may be kept as the last good answer for its key.
+//! Decides whether an answer may be kept: as the last good answer for its key, or in a cache for reuse.
 //! It exists because a wrong answer here shows one person's data to another; each refusal has a word of its
 //! own, so that nobody learns it in the outage.
 //! It refuses to know keys, sizes and ages; those belong to the store and to [`crate::age`].
@@ -9,7 +9,7 @@ use http::StatusCode;
 use http::header::{CONTENT_RANGE, EXPIRES, SET_COOKIE};
 
 use crate::facts::{MethodKind, RequestFacts, ResponseHead, Sharing, may_be_shared_despite_authorization};
-use crate::status::{heuristically_cacheable, understood};
+use crate::status::{heuristically_cacheable, in_error_set, understood};
 use crate::vary::{Nominated, Unselectable};
 
 /// Why an answer was not kept. The words are stable: they are shown in metrics, logs and the admin interface.
@@ -114,14 +114,64 @@ pub fn may_keep(
     request: &RequestFacts,
     response: &ResponseHead<'_>,
 ) -> Result<(), NotKept> {
+    keep_where(is_good_answer, sharing, request, response)
+}
+
+/// Tells whether an answer may be stored for reuse, by the rules of RFC 9111 §3: like [`may_keep`], and error
+/// answers too (404 for its heuristic or stated lifetime, 503 with `max-age`).
+///
+/// A status nobody here knows is stored if its freshness is stated: since RFC 9111 a cache must know a status
+/// only where `must-understand` says so, and every unknown status is treated as the x00 of its class. Never
+/// stored are answers to one request's own conditions: 206, 304, 412, 416.
+///
+/// Whether it will be *fresh* is [`crate::lifetime`]; an error answer is never given stale
+/// ([`crate::decide::decide`]), and must not replace a good copy ([`replaces_a_good_copy`]).
+///
+/// # Errors
+///
+/// The first reason against it.
+///
+/// ```
+/// use evenkeel_http::facts::{RequestFacts, ResponseHead, Sharing};
+/// use evenkeel_http::store_rules::{NotKept, may_keep, may_store};
+/// use http::{HeaderMap, Method, StatusCode};
+///
+/// let request = RequestFacts::of(&Method::GET, &HeaderMap::new(), &[""; 0]);
+/// let headers = HeaderMap::new();
+/// let gone = ResponseHead::of(StatusCode::GONE, &headers);
+/// assert_eq!(may_store(Sharing::Shared, &request, &gone), Ok(()));
+/// assert_eq!(may_keep(Sharing::Shared, &request, &gone), Err(NotKept::Status));
+/// ```
+pub fn may_store(
+    sharing: Sharing,
+    request: &RequestFacts,
+    response: &ResponseHead<'_>,
+) -> Result<(), NotKept> {
+    keep_where(is_storable, sharing, request, response)
+}
+
+/// Tells whether an answer that may be stored may take the place of a good copy: true unless it is in the
+/// error set (500, 502, 503, 504), which stands for no answer at all (rule X4).
+#[must_use]
+pub const fn replaces_a_good_copy(status: StatusCode) -> bool {
+    !in_error_set(status)
+}
+
+fn keep_where(
+    fits: impl Fn(Sharing, &ResponseHead<'_>) -> bool,
+    sharing: Sharing,
+    request: &RequestFacts,
+    response: &ResponseHead<'_>,
+) -> Result<(), NotKept> {
     let ResponseHead {
         status,
         headers,
         directives: said,
+        expires_counts: _,
     } = response;
     let refuse_if = |holds: bool, reason: NotKept| if holds { Err(reason) } else { Ok(()) };
     refuse_if(request.method != MethodKind::Get, NotKept::Method)?;
-    refuse_if(said.no_store, NotKept::NoStore)?;
+    refuse_if(said.forbids_storing(*status), NotKept::NoStore)?;
     refuse_if(request.directives.no_store, NotKept::RequestNoStore)?;
     refuse_if(
         said.unreadable || request.directives.unreadable,
@@ -131,7 +181,7 @@ pub fn may_keep(
         *status == StatusCode::PARTIAL_CONTENT || headers.contains_key(CONTENT_RANGE),
         NotKept::Partial,
     )?;
-    refuse_if(!is_good_answer(sharing, response), NotKept::Status)?;
+    refuse_if(!fits(sharing, response), NotKept::Status)?;
     refuse_if(headers.contains_key(SET_COOKIE), NotKept::SetCookie)?;
     match Nominated::of(headers) {
         Ok(_) => {}
@@ -149,28 +199,38 @@ pub fn may_keep(
     Ok(())
 }
 
-/// RFC 9111 §3, narrowed to answers: 2xx and 3xx that are final, known if they must be, and either storable
-/// by default or marked explicitly.
+/// RFC 9111 §3, narrowed to good answers: 2xx and 3xx.
 fn is_good_answer(sharing: Sharing, response: &ResponseHead<'_>) -> bool {
+    let status = response.status;
+    (status.is_success() || status.is_redirection()) && is_storable(sharing, response)
+}
+
+/// RFC 9111 §3, the conditions on the status: final, no answer to one request's own conditions, known if it
+/// must be, and either storable by default or marked explicitly.
+fn is_storable(sharing: Sharing, response: &ResponseHead<'_>) -> bool {
     let ResponseHead {
         status,
         headers,
         directives: said,
+        expires_counts,
     } = response;
-    let answer = (status.is_success() || status.is_redirection()) && *status != StatusCode::NOT_MODIFIED;
+    let own_conditions = matches!(status.as_u16(), 206 | 304 | 412 | 416);
     let marked = match sharing {
         Sharing::Shared => said.public || said.s_maxage.is_some(),
         Sharing::Private => said.public || said.private,
     } || said.max_age.is_some()
-        || headers.contains_key(EXPIRES);
-    answer && (!said.must_understand || understood(*status)) && (marked || heuristically_cacheable(*status))
+        || (*expires_counts && headers.contains_key(EXPIRES));
+    !status.is_informational()
+        && !own_conditions
+        && (!said.must_understand || understood(*status))
+        && (marked || heuristically_cacheable(*status))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::testing::headers;
-    use http::Method;
+    use http::{HeaderMap, Method};
     use proptest::prelude::*;
 
     type Lines<'a> = &'a [(&'a str, &'a str)];
@@ -269,9 +329,56 @@ mod tests {
             "status"
         );
         assert_eq!(
-            status(200, &[cache_control("must-understand, no-store")]),
+            status(299, &[cache_control("must-understand, no-store, max-age=1")]),
             "no-store"
         );
+    }
+
+    #[test]
+    fn c01_must_understand_sets_no_store_aside_where_the_status_is_known() {
+        assert_eq!(status(200, &[cache_control("must-understand, no-store")]), "kept");
+    }
+
+    fn stored(status: u16, response: Lines<'_>) -> &'static str {
+        let request = RequestFacts::of(&Method::GET, &HeaderMap::new(), &[""; 0]);
+        let response = headers(response.iter().copied());
+        let head = ResponseHead::of(StatusCode::from_u16(status).unwrap(), &response);
+        may_store(Sharing::Shared, &request, &head).map_or_else(NotKept::as_str, |()| "stored")
+    }
+
+    #[test]
+    fn c01_error_answers_and_unknown_statuses_are_stored_for_their_stated_lifetime() {
+        for code in [299, 399, 400, 403, 404, 410, 429, 499, 500, 502, 503, 504, 599] {
+            assert_eq!(stored(code, &[cache_control("max-age=9")]), "stored", "{code}");
+        }
+        for code in [404, 405, 410, 414, 501] {
+            assert_eq!(stored(code, &[]), "stored", "{code}");
+        }
+        for code in [299, 403, 499, 500, 503, 599] {
+            assert_eq!(stored(code, &[]), "status", "{code}");
+        }
+    }
+
+    #[test]
+    fn c01_answers_to_one_requests_own_conditions_are_never_stored() {
+        for code in [100, 103, 304, 412, 416] {
+            assert_eq!(stored(code, &[cache_control("max-age=9")]), "status", "{code}");
+        }
+        assert_eq!(stored(206, &[cache_control("max-age=9")]), "partial");
+    }
+
+    #[test]
+    fn tc1_an_expires_set_aside_does_not_mark_an_answer() {
+        let map = headers([("expires", "0"), ("cdn-cache-control", "must-revalidate")]);
+        let request = RequestFacts::of(&Method::GET, &HeaderMap::new(), &[""; 0]);
+        let head = ResponseHead::targeted(StatusCode::CREATED, &map, &[crate::targeted::CDN_CACHE_CONTROL]);
+        assert_eq!(may_store(Sharing::Shared, &request, &head), Err(NotKept::Status));
+    }
+
+    #[test]
+    fn x4_an_answer_of_the_error_set_replaces_no_good_copy() {
+        let kept_out = (100..600).filter(|code| !replaces_a_good_copy(StatusCode::from_u16(*code).unwrap()));
+        assert_eq!(kept_out.collect::<Vec<_>>(), [500, 502, 503, 504]);
     }
 
     #[test]

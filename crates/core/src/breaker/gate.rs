@@ -291,3 +291,22 @@ impl Gate {
             .map_err(Word)
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_at_its_limit_trips_instead_of_spilling_into_the_generation() {
+        let gate = Gate::new(&BreakerRules {
+            consecutive: Some(u32::MAX),
+            ..BreakerRules::NONE
+        });
+        let generation = gate.generation();
+        gate.word.store((RUN_LIMIT - 2) << STATE_BITS, Ordering::Relaxed);
+        assert_eq!(gate.failed(Lane::new(0), Mono::ORIGIN, generation), None);
+        assert_eq!(gate.generation(), generation);
+        let trip = gate.failed(Lane::new(0), Mono::ORIGIN, generation);
+        assert_eq!(trip, Some(Trip(Generation(1))));
+    }
+}

@@ -3,7 +3,8 @@
 //! It refuses to close by the passing of time: only a probe that succeeded proves a recovery.
 //!
 //! A breaker is two parts. [`Gate`] is what every call touches: lock-free, one load on the closed path.
-//! [`Recovery`] is what only a tripped breaker needs; a driver keeps it behind its lock. The loop is:
+//! [`Recovery`] is what only a tripped breaker needs, kept under exclusive access. [`crate::Dependency`] joins them, and
+//! drivers go through it:
 //!
 //! 1. [`Gate::admit`]: admitted (remember the generation), refused, or a probe may start.
 //! 2. For a probe, lock and ask [`Recovery::probe`]; it may still be refused.

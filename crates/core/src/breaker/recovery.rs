@@ -162,8 +162,6 @@ impl Recovery {
         if gate.generation() != generation {
             return None;
         }
-        self.leases.clear();
-        self.proofs = 0;
         self.openings = self.openings.saturating_add(1);
         gate.set_next_probe(self.open_until(now));
         Some(self.changed(State::Closed, State::Open, now, Cause::Tripped))

@@ -159,3 +159,75 @@ impl BreakerRules {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::{string::String, vec::Vec};
+
+    fn places(rules: BreakerRules) -> Vec<String> {
+        let mut problems = Problems::default();
+        rules.check("b", &mut problems);
+        problems
+            .list()
+            .iter()
+            .map(|problem| problem.place.clone())
+            .collect()
+    }
+
+    #[test]
+    fn e14_rules_that_could_never_trip_or_never_close_are_refused() {
+        assert_eq!(places(BreakerRules::NONE), ["b"], "no trip");
+        let none = BreakerRules {
+            consecutive: Some(0),
+            ratio: Some(Ratio {
+                failures_ppm: 0,
+                window: Duration::ZERO,
+                min_calls: 0,
+            }),
+            probes: 0,
+            close_after: 0,
+            lease: Some(Duration::ZERO),
+            ..BreakerRules::NONE
+        };
+        let ratio = ["b.failure_ratio (parts per million)", "b.window", "b.min_calls"];
+        let recovery = ["b.probes", "b.close_after", "b.lease"];
+        let all: Vec<&str> = ["b.consecutive"]
+            .into_iter()
+            .chain(ratio)
+            .chain(recovery)
+            .collect();
+        assert_eq!(places(none), all);
+    }
+
+    #[test]
+    fn each_number_is_accepted_at_its_limit_and_refused_one_past_it() {
+        let hour = Duration::from_secs(3600);
+        let at_limit = BreakerRules {
+            consecutive: Some(1_000_000),
+            ratio: Some(Ratio {
+                failures_ppm: 1_000_000,
+                window: hour,
+                min_calls: 1_000_000,
+            }),
+            probes: 1000,
+            close_after: 1000,
+            lease: Some(hour),
+            ..BreakerRules::NONE
+        };
+        assert_eq!(places(at_limit), [""; 0]);
+        let past = BreakerRules {
+            consecutive: Some(1_000_001),
+            ratio: Some(Ratio {
+                failures_ppm: 1_000_001,
+                window: hour + Duration::from_nanos(1),
+                min_calls: 1_000_001,
+            }),
+            probes: 1001,
+            close_after: 1001,
+            lease: Some(hour + Duration::from_nanos(1)),
+            ..BreakerRules::NONE
+        };
+        assert_eq!(places(past).len(), 7);
+    }
+}

@@ -2,15 +2,17 @@
 //! It exists once, for calls, for probes in the background and for flights, so that they cannot differ.
 //! It refuses to decide what the caller gets; that is the call's.
 
-use evenkeel_core::{Class, Outage};
+use std::pin::pin;
+
+use evenkeel_core::{Class, Limit, Mono, Now, Outage};
 
 use crate::{
     key::Key,
+    parked::park,
     read::shared::Inner,
     ticket::{Call, Permit, Ticket},
     until::{Outcome, until},
 };
-use evenkeel_core::Now;
 
 /// What an attempt brought.
 #[derive(Debug)]
@@ -21,6 +23,7 @@ pub(crate) enum Attempted<T, E> {
     Error {
         class: Class,
         error: Option<E>,
+        /// A probe that failed by the dependency's doing, where the class is a failure at all.
         probe: bool,
     },
 }
@@ -30,7 +33,7 @@ impl<T: Clone, E> Inner<T, E> {
     pub(crate) async fn attempt<'d, F, Fut>(
         &self,
         key: Option<&Key>,
-        mut ticket: Ticket<'d>,
+        ticket: &mut Ticket<'d>,
         work: F,
     ) -> Attempted<T, E>
     where
@@ -38,14 +41,19 @@ impl<T: Clone, E> Inner<T, E> {
         Fut: Future<Output = Result<T, E>>,
     {
         let (began, limit, probe) = (ticket.began, ticket.limit, ticket.is_probe());
-        let (call, permit) = ticket.parts();
+        let (call, permit) = ticket.start();
         let clock = &self.dependency.0.engine.shared().clock;
-        let outcome = until(clock, limit.at(), work(call, permit)).await;
+        // In a block of its own: whatever comes of the work, its future and its permit end here.
+        let outcome = {
+            let work = pin!(work(call, permit));
+            park(&mut ticket.parked, pin!(until(clock, limit.at(), work))).await
+        };
         let at_once = matches!(outcome, Outcome::AtOnce(_));
         match outcome {
             Outcome::AtOnce(Ok(value)) | Outcome::Later(Ok(value)) => {
                 let class = self.class_of(&value);
-                let now = if at_once || !ticket.wants_time() {
+                // Only what may open the breaker, or is counted by time, has to know when it ended.
+                let now = if at_once || (class == Class::Answer && !ticket.wants_time()) {
                     began.mono
                 } else {
                     self.now().mono
@@ -56,25 +64,35 @@ impl<T: Clone, E> Inner<T, E> {
             }
             Outcome::AtOnce(Err(error)) | Outcome::Later(Err(error)) => {
                 let class = (self.classify)(&error);
-                ticket.settle(class, true, self.now().mono);
+                let now = self.now().mono;
+                let blame = !is_the_callers(class, limit, now);
+                ticket.settle(class, blame, now);
                 if let (Class::Gone, Some(key)) = (class, key) {
-                    self.memory.remove(key, began.mono);
+                    self.memory.retire(key, began.mono);
                 }
                 Attempted::Error {
                     class,
                     error: Some(error),
-                    probe,
+                    probe: probe && blame,
                 }
             }
             Outcome::OutOfTime => {
                 let class = Class::Outage(Outage::TimedOut);
-                ticket.settle(class, limit.blames_the_dependency(), self.now().mono);
+                let blame = limit.blames_the_dependency();
+                ticket.settle(class, blame, self.now().mono);
                 Attempted::Error {
                     class,
                     error: None,
-                    probe,
+                    probe: probe && blame,
                 }
             }
         }
     }
+}
+
+/// Tells whether the dependency's client ran out of time because it was handed the caller's short deadline.
+fn is_the_callers(class: Class, limit: Limit, now: Mono) -> bool {
+    class == Class::Outage(Outage::TimedOut)
+        && !limit.blames_the_dependency()
+        && limit.at().is_some_and(|at| now >= at)
 }

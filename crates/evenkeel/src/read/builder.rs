@@ -4,7 +4,9 @@
 
 use std::{fmt, marker::PhantomData, mem, sync::Arc, time::Duration};
 
-use evenkeel_core::{Class, Keep, LimitRules, Problems, ReadDraft, Row, RungRule, WhenBusy};
+use evenkeel_core::{
+    Class, Keep, LimitRules, Problem, Problems, RampRules, ReadDraft, Row, RungRule, WhenBusy,
+};
 
 use crate::{
     counts::GuardCounters,
@@ -34,7 +36,7 @@ impl<T> fmt::Debug for LadderRung<T> {
     }
 }
 
-/// The last good answer, while it is at most this old. The limit itself is served.
+/// The last good answer, while it is at most this old: 1 ns to 365 days. The limit itself is served.
 #[must_use]
 pub const fn stale<T>(max_age: Duration) -> LadderRung<T> {
     LadderRung(Kind::Stale(max_age))
@@ -52,7 +54,7 @@ pub struct Terms {
     pub keep: Keep,
     /// A limit on its total age that came with it; the lower of this and the contract's holds.
     pub own_limit: Option<Duration>,
-    /// It forbids being served in place of a live answer.
+    /// It forbids being served stale. While it is fresh it may be served.
     pub stale_forbidden: bool,
     /// How old it was already when the attempt began, such as an `Age` header.
     pub already: Duration,
@@ -170,27 +172,29 @@ impl<T, C, S> ReadBuilder<T, C, S> {
         }
     }
 
-    /// Ends an attempt after this long, and counts it as a failure.
+    /// Ends an attempt after this long, and counts it as a failure: 1 ms to 1 h. Its work is dropped then and there.
     pub fn timeout(self, timeout: Duration) -> Self {
         self.own(|own| own.timeout(timeout))
     }
 
-    /// Lets this many attempts be in flight at once; more are refused without waiting.
+    /// Lets this many attempts be in flight at once, 1 to 1 000 000; more are refused without waiting.
     pub fn concurrency(self, permits: u32) -> Self {
         self.own(|own| own.concurrency(permits))
     }
 
-    /// Stops asking by these rules.
+    /// Stops asking a dependency that fails, by these rules. Called again, it changes the rules it made before.
     pub fn breaker(self, rules: impl FnOnce(BreakerBuilder) -> BreakerBuilder) -> Self {
         self.own(|own| own.breaker(rules))
     }
 
-    /// Draws on a resource that others draw on too.
+    /// Draws on a resource that others draw on too: each attempt takes a permit of the dependency and one of each
+    /// resource, or none of any.
     pub fn uses(self, resource: &Resource) -> Self {
         self.own(|own| own.uses(resource))
     }
 
-    /// Replaces a row of the classification table.
+    /// Replaces a row of the classification table: what a result of this class does to the breaker, and whether
+    /// the call may go on to a lower rung. Rows for answers, faults, local refusals and cancelled calls are fixed.
     pub fn row(self, class: Class, row: Row) -> Self {
         self.own(|own| own.row(class, row))
     }
@@ -198,6 +202,11 @@ impl<T, C, S> ReadBuilder<T, C, S> {
     /// Lets traffic back in stages after the breaker has closed, see [`DependencyBuilder::ramp`].
     pub fn ramp(self, stages: impl Into<Vec<u8>>) -> Self {
         self.own(|own| own.ramp(stages))
+    }
+
+    /// Lets traffic back by these rules after the breaker has closed, see [`DependencyBuilder::ramp_rules`].
+    pub fn ramp_rules(self, rules: RampRules) -> Self {
+        self.own(|own| own.ramp_rules(rules))
     }
 
     /// Learns how many attempts the dependency bears, see [`DependencyBuilder::learned_limit`].
@@ -212,19 +221,40 @@ impl<T, C, S> ReadBuilder<T, C, S> {
         self
     }
 
-    /// Ends a whole call after this long.
+    /// Ends a whole call after this long: 1 ms to 1 h. Waiting for a shared attempt spends from it too.
+    ///
+    /// Where it ends an attempt before the timeout does, the dependency is not blamed.
     pub fn deadline(mut self, deadline: Duration) -> Self {
         self.draft.deadline = Some(deadline);
         self
     }
 
-    /// Serves an answer that is younger than this without a call, as fresh.
+    /// Serves an answer that is younger than this without a call, as fresh: 1 ms to 365 days, and at most the limit
+    /// of the stale rung where there is one. Without this every call asks.
     pub fn fresh_for(mut self, lifetime: Duration) -> Self {
         self.draft.fresh_for = Some(lifetime);
         self
     }
 
-    /// Serves from these rungs, in this order, when the dependency cannot answer.
+    /// Serves from these rungs, in this order, when the dependency cannot answer. Called again, it adds to them.
+    ///
+    /// Each rung once, the default last. Without a ladder a call that cannot be live is refused.
+    ///
+    /// ```
+    /// # use evenkeel::{Class, Engine, stale, default};
+    /// # use std::time::Duration;
+    /// let problems = Engine::system()
+    ///     .read::<u32>("g")
+    ///     .classify(|_: &()| Class::OUTAGE)
+    ///     .ladder([default(|| 0), stale(Duration::ZERO)])
+    ///     .build()
+    ///     .unwrap_err();
+    /// assert_eq!(
+    ///     problems.to_string(),
+    ///     "read.ladder[0]: default before other rungs; allowed: default last: it always answers; move it to the end\n\
+    ///      read.ladder[1].stale: 0ns; allowed: 1ns to 31536000s; raise it to 1ns",
+    /// );
+    /// ```
     pub fn ladder(mut self, rungs: impl IntoIterator<Item = LadderRung<T>>) -> Self {
         for LadderRung(kind) in rungs {
             self.draft.ladder.push(match kind {
@@ -238,25 +268,47 @@ impl<T, C, S> ReadBuilder<T, C, S> {
         self
     }
 
-    /// Nothing but an answer asked for this call: balances, prices at checkout, stock.
+    /// Nothing but an answer asked for this call: balances, prices at checkout, stock. Forbids a ladder, fresh
+    /// copies, sharing, and holds that would serve old data.
     pub fn exact(mut self) -> Self {
         self.draft.exact = true;
         self
     }
 
-    /// Says what calls get that were refused without asking: the ladder (the default), or a refusal.
+    /// Says what calls get that were refused without asking, by an open breaker or for want of a permit: the ladder
+    /// (as without this), or a refusal.
     pub fn when_busy(mut self, what: WhenBusy) -> Self {
         self.draft.when_busy = what;
         self
     }
 
-    /// Keeps an answer only if this says that it is worth it; otherwise the old snapshot stays.
+    /// Keeps an answer only if this says that it is worth it; otherwise the old snapshot stays. Its own caller gets
+    /// the answer either way.
+    ///
+    /// ```
+    /// # use evenkeel::{Class, Engine, NotKept, Rung, stale};
+    /// # use std::time::Duration;
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let guard = Engine::system()
+    ///     .read::<Vec<u32>>("picks")
+    ///     .classify(|_: &std::fmt::Error| Class::OUTAGE)
+    ///     .ladder([stale(Duration::from_secs(60))])
+    ///     .keep_if(|picks| !picks.is_empty())
+    ///     .build()?;
+    /// guard.call((), "home", |_| async { Ok(vec![1]) }).await?;
+    /// assert!(guard.call((), "home", |_| async { Ok(vec![]) }).await?.is_empty());
+    /// let old = guard.call((), "home", |_| async { Err(std::fmt::Error) }).await?;
+    /// assert_eq!((old.rung, old.value), (Rung::Stale, vec![1]));
+    /// assert_eq!(guard.counts().not_kept(NotKept::NotWorthKeeping), 1);
+    /// # Ok(()) }
+    /// ```
     pub fn keep_if(mut self, worth_keeping: impl Fn(&T) -> bool + Send + Sync + 'static) -> Self {
         self.keep_if = Some(Box::new(worth_keeping));
         self
     }
 
-    /// Reads from each answer on which terms it may be kept and served, where the data itself has a say.
+    /// Reads from each answer on which terms it may be kept and served, where the data itself has a say, such as
+    /// an HTTP response by its headers. Terms can only narrow what the contract permits.
     pub fn terms(mut self, terms: impl Fn(&T) -> Terms + Send + Sync + 'static) -> Self {
         self.terms = Some(Box::new(terms));
         self
@@ -271,7 +323,8 @@ impl<T, C, S> ReadBuilder<T, C, S> {
         self
     }
 
-    /// Keeps snapshots in this store. Without one the guard has its own of [`Memory::BYTES_DEFAULT`].
+    /// Keeps snapshots in this store. Without one the guard has its own of [`Memory::BYTES_DEFAULT`]. Several guards
+    /// may share a store; their names keep their snapshots apart.
     pub fn memory(mut self, memory: &Memory<T>) -> Self {
         self.memory = Some(memory.clone());
         self
@@ -286,7 +339,24 @@ impl<T, C, S> ReadBuilder<T, C, S> {
 }
 
 impl<T, C> ReadBuilder<T, C> {
-    /// Makes these parts, such as tenant and locale, part of every key. A call without them does not compile.
+    /// Makes these parts, such as tenant and locale, part of every key. A call without them, or with the parts
+    /// swapped, does not compile; one with an empty part fails without asking anybody.
+    ///
+    /// ```
+    /// # use evenkeel::{Class, Engine, stale};
+    /// # use std::time::Duration;
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let guard = Engine::system()
+    ///     .read::<u32>("stock")
+    ///     .scope::<(&str,)>() // in earnest, a type of your own
+    ///     .classify(|_: &std::fmt::Error| Class::OUTAGE)
+    ///     .ladder([stale(Duration::from_secs(60))])
+    ///     .build()?;
+    /// guard.call(("acme",), "42", |_| async { Ok(3) }).await?;
+    /// assert!(guard.call(("acme",), "42", |_| async { Err(std::fmt::Error) }).await.is_ok());
+    /// assert!(guard.call(("other",), "42", |_| async { Err(std::fmt::Error) }).await.is_err());
+    /// # Ok(()) }
+    /// ```
     pub fn scope<S: Scope>(self) -> ReadBuilder<T, C, S> {
         self.retyped(|classify| classify)
     }
@@ -295,6 +365,10 @@ impl<T, C> ReadBuilder<T, C> {
 impl<T, E: Clone, S> ReadBuilder<T, Classifier<E>, S> {
     /// Lets calls made by [`Read::call_owned`] share an attempt for the same key that is under way. Each keeps
     /// its own deadline. Errors are copied for each, so their type must be `Clone`.
+    ///
+    /// The attempt belongs to nobody: any caller may leave, and it stops when nobody waits. Once it has taken as
+    /// long as the timeout (without one, the first caller's deadline, else 30 s), later callers do not wait for it.
+    /// At most 10 000 attempts are shared at once; beyond that calls go alone.
     pub fn coalesce(mut self) -> Self {
         self.draft.coalesce = true;
         self.classify.copy = Some(E::clone);
@@ -350,7 +424,19 @@ where
             None => self
                 .own
                 .build()
-                .map_err(|found| problems.absorb("dependency", found))
+                .map_err(|found| {
+                    // It has the guard's name, which is told once.
+                    let others = found.list().iter().filter(|problem| problem.place != "name");
+                    for Problem {
+                        place,
+                        seen,
+                        allowed,
+                        mend,
+                    } in others
+                    {
+                        problems.add(&format!("dependency.{place}"), seen, allowed, mend);
+                    }
+                })
                 .ok(),
         };
         let (Some(contract), Some(dependency)) = (contract, dependency) else {

@@ -2,15 +2,16 @@
 //! It exists as the face of the library: data that may be reduced, by a contract, with every answer labelled.
 //! It refuses to serve anything that the contract does not list.
 
+mod apart;
 mod attempt;
 mod builder;
 mod owned;
 mod running;
 mod shared;
 
-use std::{fmt, marker::PhantomData, sync::Arc, time::SystemTime};
+use std::{fmt, marker::PhantomData, pin::pin, sync::Arc, time::SystemTime};
 
-use evenkeel_core::{Asker, HoldMode, Problems, ReadContract};
+use evenkeel_core::{Asker, HoldMode, Mono, Problems, ReadContract, Step};
 
 pub use builder::{Classifier, LadderRung, ReadBuilder, Terms, Unclassified, default, stale};
 
@@ -21,12 +22,14 @@ use crate::{
     dependency::Dependency,
     event::EventKind,
     hold::Hold,
-    key::{self, EmptyScopePart, Scope},
+    key::{self, EmptyScopePart, Key, Scope},
     lent::Lent,
-    memory::{Entry, Memory, Put},
+    memory::{Entry, FUTURE, Memory, Put},
+    parked::park,
     ticket::{Call, Permit},
 };
-use running::{Halt, Running};
+use attempt::Attempted;
+use running::Running;
 use shared::Inner;
 
 /// A guard around calls that read data which may be reduced. Clones share everything.
@@ -80,6 +83,11 @@ where
     /// leaves. A call of this kind never joins another, and when the breaker is due for a probe this call waits
     /// for it; see [`Read::call_owned`] for the other kind.
     ///
+    /// `key` says what is asked for, within this guard and scope; any bytes, also none.
+    ///
+    /// With the system's clock a timeout or deadline needs tokio's timer: outside a runtime that has it, tokio
+    /// panics once such a call has to wait.
+    ///
     /// # Errors
     /// [`Unanswered`], when no rung could answer or the dependency's own error is passed on.
     pub async fn call<'a, F, Fut>(
@@ -98,7 +106,9 @@ where
     /// Makes one attempt as a person's probe, whatever the open period says; with the breaker closed it is an
     /// ordinary call. A success closes the breaker and replaces the snapshot; a failure leaves it open.
     ///
-    /// Under a hold that keeps the dependency from being asked there is no probe either.
+    /// It asks even if a fresh copy is at hand, but not beyond the number of probes that may run at once. Under a
+    /// hold that keeps the dependency from being asked there is no probe either; under forced-closed it is an
+    /// ordinary call.
     ///
     /// # Errors
     /// As [`Read::call`].
@@ -126,27 +136,34 @@ where
         F: FnOnce(Call<'a>) -> Fut,
         Fut: Future<Output = Result<T, E>>,
     {
-        let mut running = match Running::begin(&self.inner, scope, key, None, asker) {
-            Ok(running) => running,
+        let mut place = Key::new();
+        let key = match self.inner.key_of(&mut place, scope, key) {
+            Ok(key) => key,
             Err(misuse) => return Err(self.inner.misused(misuse)),
         };
-        match running.start() {
-            Halt::Ended(end) => end,
-            Halt::Admit => match running.admit(Lent::Borrowed(&self.inner.dependency.0)) {
+        let (mut running, first) = Running::begin(&self.inner, key, None, asker);
+        let mut step = running.look_on(first);
+        if step == Step::Admit {
+            step = match running.admit(Lent::Borrowed(&self.inner.dependency.0)) {
                 Err(refusal) => running.refused(refusal),
-                Ok(ticket) => {
-                    let attempted = self
-                        .inner
-                        .attempt(running.key(), ticket, |call, permit| async move {
+                Ok(mut ticket) => {
+                    let attempted = {
+                        let (key, parked) = running.parts();
+                        let work = |call, permit| async move {
                             let result = work(call).await;
                             drop(permit);
                             result
-                        })
-                        .await;
-                    running.attempted(attempted)
+                        };
+                        park(parked, pin!(self.inner.attempt(key, &mut ticket, work))).await
+                    };
+                    match attempted {
+                        Attempted::Value { value, began } => return running.live(value, began),
+                        Attempted::Error { class, error, probe } => running.failed(class, error, probe),
+                    }
                 }
-            },
+            };
         }
+        running.finish(step)
     }
 
     /// Makes one call by work that owns what it needs, so that it can go on without its caller: a due probe then
@@ -177,31 +194,74 @@ where
     /// Makes one call like [`Read::call_owned`], for work that outlives its result, such as a streamed body.
     ///
     /// The permit is the work's: dropping it says that the work has ended, and putting it into the result keeps
-    /// it in use for as long as that lives. `usable` says whether a value that is held may be given to this
-    /// caller; where it says no the rung is skipped as forbidden.
+    /// it in use for as long as that lives. A result that holds its permit must not be kept (see
+    /// [`ReadBuilder::terms`]) nor shared (see [`ReadBuilder::share_if`]), or the copy holds it too.
+    ///
+    /// `usable` says whether a value that was not made for this caller may be given to it: where it says no a
+    /// snapshot is skipped as forbidden, and a shared result is not shared with this caller, which asks by itself.
+    /// A caller who is known beforehand to share nothing calls [`Read::call_alone`].
     ///
     /// # Errors
     /// As [`Read::call`].
-    pub async fn call_work<F, Fut>(
+    pub fn call_work<F, Fut>(
         &self,
         scope: S,
         key: impl AsRef<[u8]>,
         usable: Usable<'_, T>,
+        work: F,
+    ) -> impl Future<Output = Result<Answer<T, E>, Unanswered<E>>>
+    where
+        F: FnOnce(Call<'static>, Option<Permit<'static>>) -> Fut + Send + 'static,
+        Fut: Future<Output = Result<T, E>> + Send + 'static,
+    {
+        self.worked(scope, key, usable, true, work)
+    }
+
+    /// Makes one call like [`Read::call_work`], for work whose result is for this caller alone, such as an answer to
+    /// somebody's credentials: it joins no attempt under way, and nobody joins it.
+    ///
+    /// With [`coalesce`](ReadBuilder::coalesce) every other call waits for the attempt under way before it learns that
+    /// it may not have the result, and one result that may not be shared makes the next calls for its key go alone.
+    ///
+    /// # Errors
+    /// As [`Read::call`].
+    pub fn call_alone<F, Fut>(
+        &self,
+        scope: S,
+        key: impl AsRef<[u8]>,
+        usable: Usable<'_, T>,
+        work: F,
+    ) -> impl Future<Output = Result<Answer<T, E>, Unanswered<E>>>
+    where
+        F: FnOnce(Call<'static>, Option<Permit<'static>>) -> Fut + Send + 'static,
+        Fut: Future<Output = Result<T, E>> + Send + 'static,
+    {
+        self.worked(scope, key, usable, false, work)
+    }
+
+    async fn worked<F, Fut>(
+        &self,
+        scope: S,
+        key: impl AsRef<[u8]>,
+        usable: Usable<'_, T>,
+        may_join: bool,
         work: F,
     ) -> Result<Answer<T, E>, Unanswered<E>>
     where
         F: FnOnce(Call<'static>, Option<Permit<'static>>) -> Fut + Send + 'static,
         Fut: Future<Output = Result<T, E>> + Send + 'static,
     {
-        let running = match Running::begin(&self.inner, &scope, key.as_ref(), usable, Asker::Traffic) {
-            Ok(running) => running,
+        let mut place = Key::new();
+        let key = match self.inner.key_of(&mut place, &scope, key.as_ref()) {
+            Ok(key) => key,
             Err(misuse) => return Err(self.inner.misused(misuse)),
         };
-        running.owned(work).await
+        let (mut running, first) = Running::begin(&self.inner, key, usable, Asker::Traffic);
+        running.owned(first, may_join, work).await
     }
 
-    /// Puts a snapshot in by hand, with the time at which it was observed. Without a time it is held but never
-    /// served. What is held and was observed later stays.
+    /// Puts a snapshot in by hand, with the time at which it was observed. Without a time, or with one ahead of the
+    /// wall clock, it is held but never served. What is held and was observed later stays.
     ///
     /// # Errors
     /// When a part of the scope is empty.
@@ -216,8 +276,9 @@ where
         let key = key::write(&self.inner.key, &scope, key.as_ref())?;
         let observed_wall = observed.map(|time| evenkeel_core::Wall::from_nanos(wall_nanos(time)));
         let now = self.inner.dependency.0.engine.now();
+        let ahead = |at: Mono| if at > now.mono { FUTURE } else { at };
         let entry = Entry {
-            observed: observed_wall.map(|wall| now.mono_of(wall)),
+            observed: observed_wall.map(|wall| ahead(now.mono_of(wall))),
             observed_wall,
             own_limit: None,
             stale_forbidden: false,
@@ -230,14 +291,19 @@ where
         })
     }
 
-    /// Takes the snapshot for this key away, and with it whatever an attempt that is under way will bring.
+    /// Takes the snapshot for this key away, for good: a call that began earlier does not bring it back, and
+    /// later calls do not join one that is under way. Those who wait for it still get its answer.
     ///
     /// # Errors
     /// When a part of the scope is empty.
     #[expect(clippy::needless_pass_by_value, reason = "scopes are given as in a call")]
     pub fn forget(&self, scope: S, key: impl AsRef<[u8]>) -> Result<(), EmptyScopePart> {
         let key = key::write(&self.inner.key, &scope, key.as_ref())?;
-        self.inner.memory.remove(&key, self.inner.now().mono);
+        let now = self.inner.dependency.0.engine.now().mono;
+        self.inner.memory.retire(&key, now);
+        if let Some(flights) = &self.inner.flights {
+            flights.detach(&key);
+        }
         Ok(())
     }
 

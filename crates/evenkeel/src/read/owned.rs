@@ -2,45 +2,44 @@
 //! It exists because such work belongs to the guard, not to the caller who happened to bring it.
 //! It refuses to let anyone wait past their own deadline, or for a probe when a rung could answer.
 
-use std::{future::poll_fn, pin::pin, sync::Arc, task::Poll, time::Duration};
+use std::{pin::pin, sync::Arc, time::Duration};
 
 use evenkeel_core::{Class, Mono, Outage, Reason, Refusal, Rung, Step};
 use tokio::runtime::Handle;
 
 use crate::{
     flight::{self, Flight, Landing, Part, Waiter, landing},
-    key::Key,
     lent::Lent,
+    parked::park,
     read::{
         attempt::Attempted,
-        running::{End, Halt, Running},
-        shared::Inner,
+        running::{End, Running},
     },
     ticket::{Call, Permit, Ticket},
     until::{Outcome, until},
 };
 
-impl<'c, T, E> Running<'c, T, E>
+impl<T, E> Running<'_, T, E>
 where
     T: Clone + Send + Sync + 'static,
     E: Send + Sync + 'static,
 {
     /// Drives the call with work that may outlive it.
-    pub(crate) async fn owned<F, Fut>(mut self, work: F) -> End<T, E>
+    pub(crate) async fn owned<F, Fut>(&mut self, first: Step, may_join: bool, work: F) -> End<T, E>
     where
         F: FnOnce(Call<'static>, Option<Permit<'static>>) -> Fut + Send + 'static,
         Fut: Future<Output = Result<T, E>> + Send + 'static,
     {
-        if let Halt::Ended(end) = self.start() {
-            return end;
+        let first = self.look_on(first);
+        if first != Step::Admit {
+            return self.finish(first);
         }
         let guard = self.guard;
         // Joining: at most twice, for a flight that vanishes is replaced once.
-        if let (Some(flights), Some(key), Ok(runtime)) =
-            (&guard.flights, self.key.clone(), Handle::try_current())
-        {
+        let flights = guard.flights.as_ref().filter(|_| may_join);
+        if let (Some(flights), Some(key), Ok(runtime)) = (flights, self.key, Handle::try_current()) {
             for _ in 0..2 {
-                match flights.part(&key, self.now.mono, self.lease_end()) {
+                match flights.part(key, self.now.mono, self.lease_end()) {
                     Part::Alone => break,
                     Part::Lead(flight) => return self.lead(&runtime, flight, work).await,
                     Part::Join(waiter) => {
@@ -48,7 +47,11 @@ where
                         match self.wait(waiter).await {
                             Waited::Ended(step) => return self.finish(step),
                             Waited::Landed(landing) => match &*landing {
-                                Landing::Value { shareable: false, .. } => break,
+                                Landing::Value { value, shareable, .. }
+                                    if !shareable || !self.may_have(value) =>
+                                {
+                                    break;
+                                }
                                 Landing::Value { value, began, .. } => {
                                     return self.live(value.clone(), *began);
                                 }
@@ -63,22 +66,29 @@ where
                 }
             }
         }
-        match self.admit(Lent::Shared(Arc::clone(&guard.dependency.0))) {
+        let step = match self.admit(Lent::Shared(Arc::clone(&guard.dependency.0))) {
             Err(refusal) => self.refused(refusal),
             Ok(ticket) => match self.in_background(ticket) {
                 Ok((runtime, ticket)) => {
-                    self.probe_apart(&runtime, ticket, work);
+                    guard.probe_apart(&runtime, self.key.cloned(), ticket, work);
                     self.refused(Refusal {
                         reason: Reason::BreakerOpen,
                         retry_at: None,
                     })
                 }
-                Err(ticket) => {
-                    let attempted = guard.attempt(self.key.as_ref(), ticket, work).await;
-                    self.attempted(attempted)
+                Err(mut ticket) => {
+                    let attempted = {
+                        let (key, parked) = self.parts();
+                        park(parked, pin!(guard.attempt(key, &mut ticket, work))).await
+                    };
+                    match attempted {
+                        Attempted::Value { value, began } => return self.live(value, began),
+                        Attempted::Error { class, error, probe } => self.failed(class, error, probe),
+                    }
                 }
             },
-        }
+        };
+        self.finish(step)
     }
 
     /// Tells whether the attempt is a probe that nobody should wait for, because a rung can answer.
@@ -93,21 +103,8 @@ where
         }
     }
 
-    fn probe_apart<F, Fut>(&self, runtime: &Handle, mut ticket: Ticket<'static>, work: F)
-    where
-        F: FnOnce(Call<'static>, Option<Permit<'static>>) -> Fut + Send + 'static,
-        Fut: Future<Output = Result<T, E>> + Send + 'static,
-    {
-        // The probe is the dependency's, not this caller's: it has the dependency's own limit.
-        ticket.limit = self.guard.dependency.0.own_limit(self.now.mono);
-        let (guard, key) = (Arc::clone(self.guard), self.key.clone());
-        runtime.spawn(async move {
-            drop(guard.attempt(key.as_ref(), ticket, work).await);
-        });
-    }
-
     /// Starts a flight, which belongs to nobody who waits for it, and waits for it too.
-    async fn lead<F, Fut>(mut self, runtime: &Handle, flight: Flight<T, E>, work: F) -> End<T, E>
+    async fn lead<F, Fut>(&mut self, runtime: &Handle, flight: Flight<T, E>, work: F) -> End<T, E>
     where
         F: FnOnce(Call<'static>, Option<Permit<'static>>) -> Fut + Send + 'static,
         Fut: Future<Output = Result<T, E>> + Send + 'static,
@@ -116,7 +113,8 @@ where
             Ok(ticket) => ticket,
             Err(refusal) => {
                 flight.land(Landing::Refused(refusal), self.now.mono);
-                return self.refused(refusal);
+                let step = self.refused(refusal);
+                return self.finish(step);
             }
         };
         if ticket.is_probe() {
@@ -128,14 +126,20 @@ where
                         retry_at: None,
                     };
                     flight.land(Landing::Refused(refusal), self.now.mono);
-                    self.probe_apart(&runtime, ticket, work);
-                    return self.refused(refusal);
+                    self.guard.probe_apart(&runtime, self.key.cloned(), ticket, work);
+                    let step = self.refused(refusal);
+                    return self.finish(step);
                 }
             };
         }
-        ticket.limit = self.guard.dependency.0.own_limit(self.now.mono);
+        let dependency = &self.guard.dependency.0;
+        ticket.limit = if ticket.is_probe() {
+            dependency.probe_limit(self.now.mono)
+        } else {
+            dependency.own_limit(self.now.mono)
+        };
         let waiter = flight.waiter();
-        let (guard, key) = (Arc::clone(self.guard), self.key.clone());
+        let (guard, key) = (Arc::clone(self.guard), self.key.cloned());
         runtime.spawn(async move { guard.fly(key.as_ref(), ticket, flight, work).await });
         match self.wait(waiter).await {
             Waited::Ended(step) => self.finish(step),
@@ -157,7 +161,11 @@ where
     /// Waits for a flight until this call's own deadline.
     async fn wait(&mut self, waiter: Waiter<T, E>) -> Waited<T, E> {
         let clock = &self.guard.dependency.0.engine.shared().clock;
-        let waited = until(clock, self.call.deadline().at(), landing(waiter)).await;
+        let waited = {
+            let landing = pin!(landing(waiter));
+            let waiting = pin!(until(clock, self.call.deadline().at(), landing));
+            park(&mut self.parked, waiting).await
+        };
         self.now = self.guard.now();
         match waited {
             Outcome::AtOnce(Some(landing)) | Outcome::Later(Some(landing)) => Waited::Landed(landing),
@@ -169,23 +177,13 @@ where
     /// Reports a flight's failure as this call's own.
     fn learn(&mut self, landing: &Landing<T, E>) -> Step {
         match landing {
-            Landing::Refused(refusal) => {
-                self.retry_at = refusal.retry_at;
-                self.call.refused(refusal.reason)
-            }
+            Landing::Refused(refusal) => self.refused(*refusal),
             Landing::Error { class, error, probe } => {
-                self.cause = error
+                let copied = error
                     .as_ref()
                     .zip(self.guard.copy_error)
                     .map(|(error, copy)| copy(error));
-                self.call.attempted(
-                    if *class == Class::Answer {
-                        Class::Refusal
-                    } else {
-                        *class
-                    },
-                    *probe,
-                )
+                self.failed(*class, copied, *probe)
             }
             Landing::Value { .. } => Step::Serve(Rung::Live, Some(Duration::ZERO)),
         }
@@ -207,37 +205,4 @@ enum Waited<T, E> {
     Landed(Arc<Landing<T, E>>),
     /// The flight ended without a result.
     Vanished,
-}
-
-impl<T: Clone, E> Inner<T, E> {
-    /// Makes the attempt of a flight and lands it, unless everybody leaves first.
-    async fn fly<F, Fut>(&self, key: Option<&Key>, ticket: Ticket<'static>, flight: Flight<T, E>, work: F)
-    where
-        F: FnOnce(Call<'static>, Option<Permit<'static>>) -> Fut,
-        Fut: Future<Output = Result<T, E>>,
-    {
-        let attempted = {
-            let mut attempt = pin!(self.attempt(key, ticket, work));
-            let mut abandoned = pin!(flight.abandoned());
-            poll_fn(|context| match attempt.as_mut().poll(context) {
-                Poll::Ready(attempted) => Poll::Ready(Some(attempted)),
-                Poll::Pending => abandoned.as_mut().poll(context).map(|()| None),
-            })
-            .await
-        };
-        let landing = match attempted {
-            None => return,
-            Some(Attempted::Value { value, began }) => {
-                let shareable = self.class_of(&value) == Class::Answer
-                    && self.share_if.as_ref().is_none_or(|share_if| share_if(&value));
-                Landing::Value {
-                    value,
-                    began,
-                    shareable,
-                }
-            }
-            Some(Attempted::Error { class, error, probe }) => Landing::Error { class, error, probe },
-        };
-        flight.land(landing, self.now().mono);
-    }
 }

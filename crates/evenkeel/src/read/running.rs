@@ -9,31 +9,22 @@ use evenkeel_core::{Asker, Class, Ending, Facts, Mono, Now, ReadCall, Reason, Re
 use crate::{
     answer::{Answer, Unanswered},
     dependency,
-    key::{self, EmptyScopePart, Key, Scope},
+    key::Key,
     lent::Lent,
     memory::Snapshot,
-    read::{Usable, attempt::Attempted, observes, shared::Inner},
+    read::{Usable, observes, shared::Inner},
     ticket::Ticket,
 };
 
 pub(crate) type End<T, E> = Result<Answer<T, E>, Unanswered<E>>;
 
-/// Where a call stops on its way.
-pub(crate) enum Halt<T, E> {
-    /// It wants to ask the dependency.
-    Admit,
-    /// It has ended.
-    Ended(End<T, E>),
-}
-
 /// A call that has not ended.
 pub(crate) struct Running<'c, T, E> {
     pub(super) guard: &'c Arc<Inner<T, E>>,
     pub(super) call: ReadCall<'c>,
-    first: Step,
     /// Only calls that look something up, keep something or join somebody have a key.
-    pub(super) key: Option<Key>,
-    usable: Usable<'c, T>,
+    pub(super) key: Option<&'c Key>,
+    pub(super) usable: Usable<'c, T>,
     asker: Asker,
     /// The time of the latest decision.
     pub(super) now: Now,
@@ -41,6 +32,8 @@ pub(crate) struct Running<'c, T, E> {
     snapshot: Option<Arc<Snapshot<T>>>,
     pub(super) retry_at: Option<Mono>,
     pub(super) cause: Option<E>,
+    /// Whether the call waits; see [`crate::parked`].
+    pub(super) parked: bool,
     counted: bool,
 }
 
@@ -50,39 +43,39 @@ where
     E: Send + Sync + 'static,
 {
     /// Starts the call's one clock and fixes its deadline.
-    pub(crate) fn begin<S: Scope>(
+    // Inlined, like the steps that end a call: it is then made where it stays, instead of copied there.
+    #[inline(always)]
+    pub(crate) fn begin(
         guard: &'c Arc<Inner<T, E>>,
-        scope: &S,
-        key: &[u8],
+        key: Option<&'c Key>,
         usable: Usable<'c, T>,
         asker: Asker,
-    ) -> Result<Self, EmptyScopePart> {
-        let needs_key = guard.contract.keeps_snapshots() || guard.contract.coalesce();
-        let key = if needs_key {
-            Some(key::write(&guard.key, scope, key)?)
-        } else {
-            None
-        };
+    ) -> (Self, Step) {
         let now = guard.now();
         let (hold, retry_at) = match guard.look(now.mono) {
             None => (None, None),
+            // Only a hold that keeps calls away is a reason to come back when it ends.
             Some((mode, until)) => (
                 Some(mode),
-                (!observes(Some(mode)) && until < Mono::END).then_some(until),
+                (until < Mono::END && !observes(Some(mode))).then_some(until),
             ),
         };
         let contract = guard.dependency.0.seat.contract();
-        let (call, first) = ReadCall::begin(
+        let (mut call, mut first) = ReadCall::begin(
             &guard.contract,
             contract.table(),
             contract.timeout(),
             hold,
             now.mono,
         );
-        Ok(Self {
+        let may_ask = hold.is_none() || observes(hold);
+        if asker == Asker::Person && may_ask && first == Step::Look {
+            // A person who probes wants the dependency asked, however fresh what is kept may be.
+            first = call.found(None, now.mono);
+        }
+        let running = Self {
             guard,
             call,
-            first,
             key,
             usable,
             asker,
@@ -91,19 +84,19 @@ where
             snapshot: None,
             retry_at,
             cause: None,
+            parked: false,
             counted: false,
-        })
+        };
+        (running, first)
     }
 
-    pub(crate) fn key(&self) -> Option<&Key> {
-        self.key.as_ref()
-    }
-
-    pub(crate) fn start(&mut self) -> Halt<T, E> {
-        self.go_on(self.first)
+    /// Returns what an attempt needs of the call, and the mark to be kept while the call waits for it.
+    pub(crate) const fn parts(&mut self) -> (Option<&'c Key>, &mut bool) {
+        (self.key, &mut self.parked)
     }
 
     /// Asks for admission of one attempt, and fixes its limit.
+    #[inline(always)]
     pub(crate) fn admit<'d>(
         &mut self,
         dependency: Lent<'d, dependency::Inner>,
@@ -115,70 +108,61 @@ where
         Ok(ticket)
     }
 
-    /// Ends a call that was refused admission: by the ladder, or not at all.
-    pub(crate) fn refused(mut self, refusal: Refusal) -> End<T, E> {
+    /// Reports that admission was refused: what follows is the ladder, or the end.
+    pub(crate) fn refused(&mut self, refusal: Refusal) -> Step {
         self.retry_at = refusal.retry_at;
-        let step = self.call.refused(refusal.reason);
-        self.finish(step)
+        self.call.refused(refusal.reason)
     }
 
-    /// Ends a call whose attempt has ended.
-    pub(crate) fn attempted(mut self, attempted: Attempted<T, E>) -> End<T, E> {
-        match attempted {
-            Attempted::Value { value, began } => self.live(value, began),
-            Attempted::Error { class, error, probe } => {
-                self.now = self.guard.now();
-                self.cause = error;
-                // An error that a classifier calls an answer is the dependency's own; there is no value in it.
-                let class = if class == Class::Answer {
-                    Class::Refusal
-                } else {
-                    class
-                };
-                let step = self.call.attempted(class, probe);
-                self.finish(step)
+    /// Reports an attempt without a value: what follows is the ladder, or the end.
+    pub(crate) fn failed(&mut self, class: Class, error: Option<E>, probe: bool) -> Step {
+        self.now = self.guard.now();
+        self.cause = error;
+        // An error that a classifier calls an answer is the dependency's own; there is no value in it.
+        let class = if class == Class::Answer {
+            Class::Refusal
+        } else {
+            class
+        };
+        self.call.attempted(class, probe)
+    }
+
+    /// Looks things up until the call wants to ask somebody, or to end.
+    pub(crate) fn look_on(&mut self, mut step: Step) -> Step {
+        while step == Step::Look {
+            let facts = self.look();
+            step = self.call.found(facts, self.now.mono);
+        }
+        step
+    }
+
+    /// Ends a call that has nobody left to ask.
+    #[inline(always)]
+    pub(crate) fn finish(&mut self, step: Step) -> End<T, E> {
+        match self.look_on(step) {
+            Step::Serve(rung, age) => self.serve(rung, age),
+            Step::Fail => Err(self.unanswered(Ending::Failed)),
+            // An attempt follows an admission and nothing else, and whoever was admitted does not come here.
+            Step::Refuse | Step::Look | Step::Admit | Step::Attempt(_) => {
+                Err(self.unanswered(Ending::Refused))
             }
         }
     }
 
-    /// Performs steps that need no waiting.
-    fn go_on(&mut self, mut step: Step) -> Halt<T, E> {
-        loop {
-            step = match step {
-                Step::Look => {
-                    let facts = self.look();
-                    self.call.found(facts, self.now.mono)
-                }
-                // An attempt follows an admission and nothing else, and whoever was admitted does not come here.
-                Step::Admit | Step::Attempt(_) => return Halt::Admit,
-                Step::Serve(rung, age) => match self.serve(rung, age) {
-                    Some(answer) => return Halt::Ended(Ok(answer)),
-                    None => Step::Refuse,
-                },
-                Step::Refuse => return Halt::Ended(Err(self.unanswered(Ending::Refused))),
-                Step::Fail => return Halt::Ended(Err(self.unanswered(Ending::Failed))),
-            };
-        }
-    }
-
-    /// Ends a call that has nobody left to ask.
-    pub(super) fn finish(mut self, step: Step) -> End<T, E> {
-        match self.go_on(step) {
-            Halt::Ended(end) => end,
-            Halt::Admit => Err(self.unanswered(Ending::Refused)),
-        }
-    }
-
     pub(super) fn look(&mut self) -> Option<Facts> {
-        let key = self.key.as_ref()?;
-        let snapshot = self.guard.memory.get(key)?;
-        let usable = self.usable.is_none_or(|usable| usable(&snapshot.value));
+        let snapshot = self.guard.memory.get(self.key?)?;
+        let usable = self.may_have(&snapshot.value);
         let facts = snapshot.facts(usable);
         self.snapshot = Some(snapshot);
         Some(facts)
     }
 
-    pub(super) fn live(mut self, value: T, began: Now) -> End<T, E> {
+    /// Tells whether this caller may be given a value that was not made for it.
+    pub(super) fn may_have(&self, value: &T) -> bool {
+        self.usable.is_none_or(|usable| usable(value))
+    }
+
+    pub(crate) fn live(&mut self, value: T, began: Now) -> End<T, E> {
         self.count(Ending::Answered(Rung::Live), None);
         Ok(Answer {
             value,
@@ -191,20 +175,24 @@ where
         })
     }
 
-    /// Answers from a rung below live; `None` if the rung has nothing to give.
-    fn serve(&mut self, rung: Rung, age: Option<Duration>) -> Option<Answer<T, E>> {
-        let (value, observed): (T, Option<Wall>) = match rung {
-            Rung::Fresh | Rung::Stale => {
-                let snapshot = self.snapshot.take()?;
-                (snapshot.value.clone(), snapshot.observed_wall)
-            }
-            Rung::Default => (self.guard.default.as_ref().map(|default| default())?, None),
-            Rung::Live => return None,
+    /// Answers from a rung below live, or refuses if the rung has nothing to give.
+    #[inline(always)]
+    fn serve(&mut self, rung: Rung, age: Option<Duration>) -> End<T, E> {
+        let found: Option<(T, Option<Wall>)> = match rung {
+            Rung::Fresh | Rung::Stale => self
+                .snapshot
+                .take()
+                .map(|snapshot| (snapshot.value.clone(), snapshot.observed_wall)),
+            Rung::Default => self.guard.default.as_ref().map(|default| (default(), None)),
+            Rung::Live => None,
+        };
+        let Some((value, observed)) = found else {
+            return Err(self.unanswered(Ending::Refused));
         };
         let reason = self.call.reason();
         self.count(Ending::Answered(rung), reason);
         let (skipped, cause) = (self.call.skips(), self.cause.take());
-        Some(Answer {
+        Ok(Answer {
             value,
             rung,
             age,
@@ -218,6 +206,9 @@ where
     fn unanswered(&mut self, ending: Ending) -> Unanswered<E> {
         let reason = self.call.reason();
         self.count(ending, reason);
+        if reason == Some(Reason::ProbeFailed) {
+            self.retry_at = self.guard.dependency.0.seat.next_probe();
+        }
         Unanswered {
             ending,
             reason,
@@ -243,10 +234,10 @@ impl<T, E> Drop for Running<'_, T, E> {
         if self.counted {
             return;
         }
-        if std::thread::panicking() {
-            self.guard.counters.ended(Ending::Failed, Some(Reason::Fault));
-        } else {
+        if self.parked {
             self.guard.counters.ended(Ending::Abandoned, None);
+        } else {
+            self.guard.counters.ended(Ending::Failed, Some(Reason::Fault));
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::{
     event::EventKind,
     flight::Flights,
     hold::{HoldSlot, Look},
-    key::{EmptyScopePart, Key},
+    key::{self, EmptyScopePart, Key, Scope},
     memory::{Entry, Memory, Put},
     read::builder::Terms,
 };
@@ -67,6 +67,23 @@ impl<T, E> Inner<T, E> {
         }
     }
 
+    /// Writes the key of a call into `place`. Only calls that look something up, keep something or join somebody
+    /// need one.
+    pub(crate) fn key_of<'k, S: Scope>(
+        &self,
+        place: &'k mut Key,
+        scope: &S,
+        key: &[u8],
+    ) -> Result<Option<&'k Key>, EmptyScopePart> {
+        if self.contract.keeps_snapshots() || self.contract.coalesce() {
+            key::write_into(place, &self.key, scope, key)?;
+            Ok(Some(place))
+        } else {
+            key::check(scope)?;
+            Ok(None)
+        }
+    }
+
     /// Ends a call whose scope says nothing about whose data is meant.
     pub(crate) fn misused(&self, misuse: EmptyScopePart) -> Unanswered<E> {
         self.counters.ended(Ending::Failed, Some(Reason::Fault));
@@ -90,10 +107,12 @@ impl<T: Clone, E> Inner<T, E> {
 
     /// Does with a success what contract and data say: keeps it, leaves the old snapshot, or retires it.
     pub(crate) fn keep(&self, key: Option<&Key>, value: &T, class: Class, began: Now) {
-        let Some(key) = key else { return };
+        let Some(key) = key.filter(|_| self.contract.keeps_snapshots()) else {
+            return;
+        };
         if class != Class::Answer {
             if class == Class::Gone {
-                self.memory.remove(key, began.mono);
+                self.memory.retire(key, began.mono);
             }
             self.counters.not_kept(NotKept::NotAnAnswer);
             return;
@@ -103,22 +122,22 @@ impl<T: Clone, E> Inner<T, E> {
             .as_ref()
             .map_or_else(Terms::default, |terms| terms(value));
         let worth_keeping = self.keep_if.as_ref().is_none_or(|keep_if| keep_if(value));
+        let observed = began.mono.before(terms.already);
         match terms.keep {
             Keep::Remove => {
-                self.memory.remove(key, began.mono);
+                self.memory.retire(key, observed);
                 self.counters.not_kept(NotKept::MustNotBeKept);
             }
             Keep::Leave => self.counters.not_kept(NotKept::NotWorthKeeping),
             Keep::Yes if !worth_keeping => self.counters.not_kept(NotKept::NotWorthKeeping),
             Keep::Yes => {
-                let observed = began.mono.before(terms.already);
                 let entry = Entry {
                     observed: Some(observed),
                     observed_wall: Some(began.wall_of(observed)),
                     own_limit: terms.own_limit,
                     stale_forbidden: terms.stale_forbidden,
                 };
-                match self.memory.put(key, value.clone(), (self.weigh)(value), entry) {
+                match self.memory.keep(key, value.clone(), (self.weigh)(value), entry) {
                     Put::Kept => {}
                     Put::Superseded => self.counters.not_kept(NotKept::Superseded),
                     Put::TooBig => self.counters.not_kept(NotKept::TooBig),

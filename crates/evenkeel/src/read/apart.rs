@@ -1,0 +1,78 @@
+//! Decides how attempts are made that belong to no caller: those of flights, and probes in the background.
+//! It exists apart from the calls because any caller may leave without them.
+//! It refuses to fly on when nobody waits, and to probe without an end.
+
+use std::{future::poll_fn, pin::pin, sync::Arc, task::Poll};
+
+use evenkeel_core::Class;
+use tokio::runtime::Handle;
+
+use crate::{
+    flight::{Flight, Landing},
+    key::Key,
+    read::{attempt::Attempted, shared::Inner},
+    ticket::{Call, Permit, Ticket},
+};
+
+impl<T: Clone, E> Inner<T, E> {
+    /// Makes the attempt of a flight and lands it, unless everybody leaves first.
+    pub(super) async fn fly<F, Fut>(
+        &self,
+        key: Option<&Key>,
+        mut ticket: Ticket<'static>,
+        flight: Flight<T, E>,
+        work: F,
+    ) where
+        F: FnOnce(Call<'static>, Option<Permit<'static>>) -> Fut,
+        Fut: Future<Output = Result<T, E>>,
+    {
+        let attempted = {
+            let mut attempt = pin!(self.attempt(key, &mut ticket, work));
+            let mut abandoned = pin!(flight.abandoned());
+            poll_fn(|context| match attempt.as_mut().poll(context) {
+                Poll::Ready(attempted) => Poll::Ready(Some(attempted)),
+                Poll::Pending => abandoned.as_mut().poll(context).map(|()| None),
+            })
+            .await
+        };
+        let landing = match attempted {
+            None => return,
+            Some(Attempted::Value { value, began }) => {
+                let shareable = self.class_of(&value) == Class::Answer
+                    && self.share_if.as_ref().is_none_or(|share_if| share_if(&value));
+                Landing::Value {
+                    value,
+                    began,
+                    shareable,
+                }
+            }
+            Some(Attempted::Error { class, error, probe }) => Landing::Error { class, error, probe },
+        };
+        flight.land(landing, self.now().mono);
+    }
+}
+
+impl<T, E> Inner<T, E>
+where
+    T: Clone + Send + Sync + 'static,
+    E: Send + Sync + 'static,
+{
+    /// Starts a probe that nobody waits for.
+    pub(super) fn probe_apart<F, Fut>(
+        self: &Arc<Self>,
+        runtime: &Handle,
+        key: Option<Key>,
+        mut ticket: Ticket<'static>,
+        work: F,
+    ) where
+        F: FnOnce(Call<'static>, Option<Permit<'static>>) -> Fut + Send + 'static,
+        Fut: Future<Output = Result<T, E>> + Send + 'static,
+    {
+        // The probe is the dependency's, not a caller's: it has the dependency's own limit.
+        ticket.limit = self.dependency.0.probe_limit(ticket.began.mono);
+        let guard = Arc::clone(self);
+        runtime.spawn(async move {
+            drop(guard.attempt(key.as_ref(), &mut ticket, work).await);
+        });
+    }
+}

@@ -1,0 +1,32 @@
+//! A call with the parts of its scope swapped: one tenant's data under another's name.
+
+use evenkeel::{Class, Engine};
+
+struct Tenant(&'static str);
+struct Locale(&'static str);
+
+impl AsRef<str> for Tenant {
+    fn as_ref(&self) -> &str {
+        self.0
+    }
+}
+
+impl AsRef<str> for Locale {
+    fn as_ref(&self) -> &str {
+        self.0
+    }
+}
+
+#[derive(Clone)]
+struct Down;
+
+fn main() {
+    let guard = Engine::system()
+        .read::<u32>("g")
+        .scope::<(Tenant, Locale)>()
+        .classify(|_: &Down| Class::OUTAGE)
+        .coalesce()
+        .build()
+        .unwrap();
+    drop(guard.call((Locale("de"), Tenant("acme")), "k", |_| async { Ok(1) }));
+}

@@ -1,0 +1,107 @@
+//! Decides the verbs of the `evenkeel` program, their arguments and their exit statuses.
+//! It exists so that parsing, help and meaning come from one definition.
+//! It refuses to do the work itself: each verb has a file.
+
+mod check;
+mod demo;
+mod serve;
+
+use std::{ffi::OsString, io::Write as _, path::PathBuf, process::ExitCode};
+
+use clap::{Parser, Subcommand};
+
+/// Something is wrong with what was asked about: a contract with problems, a promise that was not held.
+const FAILED: u8 = 1;
+/// It could not be found out: wrong arguments, a file that cannot be read, an address in use.
+const UNUSABLE: u8 = 2;
+
+/// Keeps an HTTP product answering, truthfully, while the things it depends on fail.
+#[derive(Debug, Parser)]
+#[command(name = "evenkeel", version, arg_required_else_help = true)]
+struct Arguments {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Serve a contract as a reverse proxy
+    #[command(after_help = "\
+Examples:
+  evenkeel serve contract.toml
+
+SIGTERM and SIGINT finish what runs, for as long as `drain` says; a second one ends at once.
+Exit status: 0 stopped, 1 something had to be cut, 2 it could not start.")]
+    Serve {
+        /// The contract file
+        contract: PathBuf,
+    },
+    /// Check a contract and print every problem
+    #[command(after_help = "\
+Examples:
+  evenkeel check contract.toml
+
+Exit status: 0 no problem, 1 problems, 2 the file cannot be read.")]
+    Check {
+        /// The contract file
+        contract: PathBuf,
+    },
+    /// Watch an outage with and without a ladder, on this machine, in a few seconds
+    #[command(after_help = "\
+Examples:
+  evenkeel demo                    the table, the timeline, the way back
+  evenkeel demo --json             the same counts for programs
+  evenkeel demo --without-stale    take the stale rung out: the promise is not held, exit status 1
+
+Everything is real: an upstream, gateways and clients on loopback, ports of the system's choice.
+Exit status: 0 the promise was held, 1 it was not, 2 the demo could not run.")]
+    Demo {
+        /// Print one JSON object instead of text
+        #[arg(long)]
+        json: bool,
+        /// Take the stale rung out of the ladder
+        #[arg(long)]
+        without_stale: bool,
+    },
+}
+
+/// Runs the program with these arguments, the program's name first.
+#[must_use]
+pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    match Arguments::try_parse_from(arguments) {
+        Ok(arguments) => match arguments.verb {
+            Verb::Serve { contract } => serve::run(&contract),
+            Verb::Check { contract } => check::run(&contract),
+            Verb::Demo { json, without_stale } => demo::run(json, without_stale),
+        },
+        Err(error) => {
+            let code = u8::try_from(error.exit_code()).unwrap_or(UNUSABLE);
+            // Help goes to standard output and mistakes to standard error; neither being read is no reason to fail.
+            drop(error.print());
+            ExitCode::from(code)
+        }
+    }
+}
+
+/// Prints to standard output. A reader who has left is not an error.
+fn print(text: &str) {
+    let mut out = std::io::stdout().lock();
+    drop(out.write_all(text.as_bytes()).and_then(|()| out.write_all(b"\n")));
+}
+
+/// Prints to standard error.
+fn complain(text: &str) {
+    let mut out = std::io::stderr().lock();
+    drop(out.write_all(text.as_bytes()).and_then(|()| out.write_all(b"\n")));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn the_arguments_are_well_formed() {
+        Arguments::command().debug_assert();
+    }
+}

@@ -1,0 +1,111 @@
+//! Decides how `evenkeel serve` runs: load, start, wait for a signal, drain, end.
+//! It exists as the one place where the process, its signals and its log are handled.
+//! It refuses to start with a contract that has a problem.
+
+use std::{path::Path, process::ExitCode, time::Duration};
+
+use evenkeel::Engine;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use super::{FAILED, UNUSABLE, check, complain};
+use crate::{Gateway, config::Contract, proxy::Limits, telemetry::log, workers};
+
+/// How often changes of state are written to the log.
+const EVENTS_EVERY: Duration = Duration::from_millis(200);
+
+pub(super) fn run(path: &Path) -> ExitCode {
+    let contract = match check::load(path) {
+        Ok(contract) => contract,
+        Err(code) => return code,
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(workers(&contract))
+        .enable_all()
+        .build();
+    match runtime {
+        Ok(runtime) => {
+            let code = runtime.block_on(serve(&contract));
+            // A name being looked up sits in a thread that nobody can interrupt; the stop does not wait for it.
+            runtime.shutdown_background();
+            code
+        }
+        Err(error) => {
+            complain(&format!("cannot start worker threads: {error}"));
+            ExitCode::from(UNUSABLE)
+        }
+    }
+}
+
+async fn serve(contract: &Contract) -> ExitCode {
+    let engine = Engine::system();
+    let started = async {
+        let signals = Signals::new().map_err(|error| format!("cannot wait for signals: {error}"))?;
+        let gateway = Gateway::start(contract, &engine, Limits::default())
+            .await
+            .map_err(|error| error.to_string())?;
+        Ok::<_, String>((signals, gateway))
+    };
+    let (mut signals, gateway) = match started.await {
+        Ok(started) => started,
+        Err(why) => {
+            complain(&why);
+            return ExitCode::from(UNUSABLE);
+        }
+    };
+    log::line(
+        "started",
+        &[
+            ("listen", &gateway.address().to_string()),
+            ("admin", &gateway.admin_address().to_string()),
+            ("version", env!("CARGO_PKG_VERSION")),
+            ("workers", &workers(contract).to_string()),
+        ],
+    );
+    let mut ticks = tokio::time::interval(EVENTS_EVERY);
+    let name = loop {
+        tokio::select! {
+            name = signals.next() => break name,
+            _ = ticks.tick() => log_events(&engine),
+        }
+    };
+    log::line("stopping", &[("signal", name)]);
+    let drained = tokio::select! {
+        drained = gateway.stop(contract.gateway.drain) => drained,
+        _ = signals.next() => false,
+    };
+    log_events(&engine);
+    log::line("stopped", &[("drained", if drained { "yes" } else { "no" })]);
+    if drained {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(FAILED)
+    }
+}
+
+fn log_events(engine: &Engine) {
+    for event in engine.drain_events() {
+        log::event(&event);
+    }
+}
+
+/// The signals that mean "stop".
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    fn new() -> std::io::Result<Self> {
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+        })
+    }
+
+    async fn next(&mut self) -> &'static str {
+        tokio::select! {
+            _ = self.terminate.recv() => "terminate",
+            _ = self.interrupt.recv() => "interrupt",
+        }
+    }
+}

@@ -1,0 +1,294 @@
+//! Decides what a contract says about the things that are called: addresses, capacities, when to stop asking.
+//! It exists so that every default of a dependency stands here, next to the design's table of starting values.
+//! It refuses addresses that it could not call, rather than finding out in an incident.
+
+use std::time::Duration;
+
+use evenkeel_core::{BreakerRules, DependencyDraft, OpenFor, Ratio};
+use http::Uri;
+
+use super::{
+    keys,
+    reader::{Fields, listed},
+};
+
+/// A named capacity that several dependencies draw on.
+#[derive(Clone, Debug)]
+pub struct Resource {
+    /// Its name.
+    pub name: String,
+    /// The most attempts in flight over everything that uses it.
+    pub concurrency: u32,
+}
+
+/// Something that is called.
+#[derive(Clone, Debug)]
+pub struct Dependency {
+    /// Its name.
+    pub name: String,
+    /// Where it is.
+    pub upstream: Upstream,
+    /// The resources that each attempt draws on.
+    pub uses: Vec<String>,
+    /// The longest span of one attempt.
+    pub timeout: Duration,
+    /// The most attempts in flight.
+    pub concurrency: Option<u32>,
+    /// When to stop asking.
+    pub breaker: Breaker,
+}
+
+/// The address of an upstream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Upstream {
+    /// A name or an IP address; IPv6 without brackets.
+    pub host: String,
+    /// The port.
+    pub port: u16,
+}
+
+/// Whether a dependency has a breaker.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Breaker {
+    /// It is always asked.
+    Off,
+    /// It is not asked while these rules say so.
+    On(BreakerRules),
+}
+
+impl Dependency {
+    /// Long enough for a slow page of a database, short enough to leave time for the ladder.
+    pub const TIMEOUT: Duration = Duration::from_secs(1);
+    /// Trips after this many failures in a row.
+    pub const CONSECUTIVE: u32 = 5;
+    /// Trips at this share of failures,
+    pub const FAILURE_RATIO_PPM: u32 = 500_000;
+    /// within this time,
+    pub const WINDOW: Duration = Duration::from_secs(10);
+    /// of at least this many calls.
+    pub const MIN_CALLS: u32 = 20;
+}
+
+pub(super) fn read_resource(name: String, mut fields: Fields<'_, '_>) -> Option<Resource> {
+    fields.require("concurrency", "100");
+    let concurrency = fields.integer("concurrency", 1, 1_000_000, "100")?;
+    Some(Resource { name, concurrency })
+}
+
+pub(super) fn read(name: String, resources: &[String], mut fields: Fields<'_, '_>) -> Option<Dependency> {
+    let upstream = upstream(&mut fields);
+    let uses = fields.texts("uses", "[\"catalog-db\"]").unwrap_or_default();
+    for (index, used) in uses.iter().enumerate() {
+        if !resources.contains(used) {
+            let known: Vec<&str> = resources.iter().map(String::as_str).collect();
+            let allowed = if known.is_empty() {
+                "names of resources; the contract has none".to_owned()
+            } else {
+                listed(&known)
+            };
+            fields.problem(
+                "uses",
+                &format!("\"{used}\""),
+                &allowed,
+                &format!("add `[resources.{used}]`, or correct the name"),
+            );
+        }
+        if uses.iter().take(index).any(|earlier| earlier == used) {
+            fields.problem(
+                "uses",
+                &format!("\"{used}\" twice"),
+                "each resource once",
+                "remove one",
+            );
+        }
+    }
+    let timeout = fields
+        .duration("timeout", "\"1s\"")
+        .unwrap_or(Dependency::TIMEOUT);
+    let concurrency = fields.integer("concurrency", 1, 1_000_000, "64");
+    let breaker = breaker(&mut fields);
+    let draft = DependencyDraft {
+        name: name.clone(),
+        timeout: Some(timeout),
+        concurrency,
+        breaker: match &breaker {
+            Breaker::Off => None,
+            Breaker::On(rules) => Some(*rules),
+        },
+        ramp: None,
+        learn: None,
+        rows: Vec::new(),
+    };
+    if let Err(found) = draft.check() {
+        fields.absorb(found);
+    }
+    Some(Dependency {
+        name,
+        upstream: upstream?,
+        uses,
+        timeout,
+        concurrency,
+        breaker,
+    })
+}
+
+fn upstream(fields: &mut Fields<'_, '_>) -> Option<Upstream> {
+    const EXAMPLE: &str = "[\"http://127.0.0.1:8000\"]";
+    fields.require("urls", EXAMPLE);
+    let urls = fields.texts("urls", EXAMPLE)?;
+    let [url] = urls.as_slice() else {
+        fields.problem(
+            "urls",
+            &format!("{} addresses", urls.len()),
+            "exactly one address: spreading calls over several is not built yet",
+            "name one address, that of a load balancer if there are several",
+        );
+        return None;
+    };
+    let parsed = address(url);
+    if let Err(why) = parsed {
+        fields.problem(
+            "urls",
+            &format!("\"{url}\": {why}"),
+            "http://host:port, without a path",
+            &format!("write `urls = {EXAMPLE}`, say"),
+        );
+    }
+    parsed.ok()
+}
+
+fn address(url: &str) -> Result<Upstream, &'static str> {
+    let uri: Uri = url.parse().map_err(|_| "it is not a URL")?;
+    match uri.scheme_str() {
+        Some("http") => {}
+        Some("https") => return Err("TLS to dependencies is not built yet"),
+        Some(_) | None => return Err("it does not start with http://"),
+    }
+    let authority = uri.authority().ok_or("it has no host")?;
+    if authority.as_str().contains('@') {
+        return Err("it holds a user name");
+    }
+    if uri.path() != "/" || uri.query().is_some() || url.contains('#') {
+        return Err("it has a path, query or fragment");
+    }
+    let host = authority.host().trim_start_matches('[').trim_end_matches(']');
+    let port = match (
+        authority.port_u16(),
+        authority.as_str().len() > authority.host().len(),
+    ) {
+        (Some(0), _) | (None, true) => return Err("its port is not one of 1 to 65535"),
+        (Some(port), _) => port,
+        (None, false) => 80,
+    };
+    Ok(Upstream {
+        host: host.to_owned(),
+        port,
+    })
+}
+
+fn breaker(fields: &mut Fields<'_, '_>) -> Breaker {
+    let default = BreakerRules {
+        consecutive: Some(Dependency::CONSECUTIVE),
+        ratio: Some(Ratio {
+            failures_ppm: Dependency::FAILURE_RATIO_PPM,
+            window: Dependency::WINDOW,
+            min_calls: Dependency::MIN_CALLS,
+        }),
+        ..BreakerRules::NONE
+    };
+    let Some(value) = fields.value("breaker") else {
+        return Breaker::On(default);
+    };
+    if value.get_ref().as_str() == Some("off") {
+        return Breaker::Off;
+    }
+    if value.get_ref().as_table().is_none() {
+        fields.problem(
+            "breaker",
+            &super::reader::shown(value),
+            "\"off\", or a table of rules",
+            "write `breaker = { consecutive = 5 }`, say, or `breaker = \"off\"`",
+        );
+        return Breaker::On(default);
+    }
+    let place = fields.place_of("breaker");
+    let mut reader = fields.reader();
+    let Some(rules) = reader.open(place, value, keys::BREAKER) else {
+        return Breaker::On(default);
+    };
+    Breaker::On(rules_of(rules))
+}
+
+/// Reads the rules; ranges are the engine's to check.
+fn rules_of(mut fields: Fields<'_, '_>) -> BreakerRules {
+    const MAX: u32 = 1_000_000;
+    let consecutive = fields
+        .integer("consecutive", 1, MAX, "5")
+        .unwrap_or(Dependency::CONSECUTIVE);
+    let ratio = Ratio {
+        failures_ppm: fields
+            .share_ppm("failure_ratio", "\"50%\"")
+            .unwrap_or(Dependency::FAILURE_RATIO_PPM),
+        window: fields.duration("window", "\"10s\"").unwrap_or(Dependency::WINDOW),
+        min_calls: fields
+            .integer("min_calls", 1, MAX, "20")
+            .unwrap_or(Dependency::MIN_CALLS),
+    };
+    let first = fields
+        .duration("open_for", "\"500ms\"")
+        .unwrap_or(BreakerRules::OPEN_FOR_FIRST);
+    let longest = fields
+        .duration("open_for_max", "\"2s\"")
+        .unwrap_or(BreakerRules::OPEN_FOR_LONGEST);
+    let jitter_ppm = fields
+        .share_ppm("jitter", "\"20%\"")
+        .unwrap_or(BreakerRules::JITTER_PPM);
+    BreakerRules {
+        consecutive: Some(consecutive),
+        ratio: Some(ratio),
+        open_for: OpenFor::Timed {
+            first,
+            longest,
+            jitter_ppm,
+        },
+        probes: fields
+            .integer("probes", 1, 1000, "1")
+            .unwrap_or(BreakerRules::NONE.probes),
+        close_after: fields
+            .integer("close_after", 1, 1000, "1")
+            .unwrap_or(BreakerRules::NONE.close_after),
+        lease: fields.duration("lease", "\"1s\""),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_scheme_host_and_port_and_nothing_else() {
+        let upstream = |host: &str, port| {
+            Ok(Upstream {
+                host: host.to_owned(),
+                port,
+            })
+        };
+        assert_eq!(address("http://10.0.0.5:8000"), upstream("10.0.0.5", 8000));
+        assert_eq!(address("http://db.internal"), upstream("db.internal", 80));
+        assert_eq!(address("http://[::1]:81/"), upstream("::1", 81));
+        for url in [
+            "",
+            "db:80",
+            "https://db",
+            "ftp://db",
+            "http://db/path",
+            "http://db/?q",
+            "http://user@db",
+            "http://db:0",
+            "http://db:70000",
+            "http://db:",
+        ] {
+            assert!(address(url).is_err(), "{url}");
+        }
+    }
+}

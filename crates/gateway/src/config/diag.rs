@@ -1,0 +1,169 @@
+//! Decides how the problems of a contract are shown: file, line, excerpt, caret, what is allowed, how to mend it.
+//! It exists so that a person finds and mends every mistake in one go, without knowing the code.
+//! It refuses to judge a contract; it only shows what others found.
+
+use std::{collections::BTreeMap, fmt, ops::Range};
+
+use evenkeel_core::{Problem, Problems};
+
+/// Everything wrong with one contract file, ready to be shown.
+#[derive(Clone, Debug)]
+pub struct Diagnostics {
+    file: String,
+    text: String,
+    found: Vec<(Problem, Option<Range<usize>>)>,
+}
+
+/// Where each setting of a contract stands in its file.
+#[derive(Clone, Debug, Default)]
+pub struct Places(BTreeMap<String, Range<usize>>);
+
+impl Places {
+    /// Notes where the setting at `place` stands.
+    pub(super) fn note(&mut self, place: &str, span: Range<usize>) {
+        self.0.insert(place.to_owned(), span);
+    }
+
+    /// Returns where a setting stands; of a setting that is not written down, where the table around it does.
+    #[must_use]
+    pub fn find(&self, place: &str) -> Option<Range<usize>> {
+        let mut place = place;
+        loop {
+            if let Some(span) = self.0.get(place) {
+                return Some(span.clone());
+            }
+            place = place.get(..place.rfind(['.', '['])?)?;
+        }
+    }
+}
+
+impl Diagnostics {
+    /// Starts an empty list for a file with this text.
+    #[must_use]
+    pub fn new(file: &str, text: &str) -> Self {
+        Self {
+            file: file.to_owned(),
+            text: text.to_owned(),
+            found: Vec::new(),
+        }
+    }
+
+    /// Adds a problem, with the bytes of the file that it is about.
+    pub(super) fn add(&mut self, problem: Problem, span: Option<Range<usize>>) {
+        self.found.push((problem, span));
+    }
+
+    /// Takes over problems found elsewhere, finding their lines by their places.
+    pub fn absorb(&mut self, problems: &Problems, places: &Places) {
+        for problem in problems.list() {
+            self.add(problem.clone(), places.find(&problem.place));
+        }
+    }
+
+    /// Tells whether nothing is wrong.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.found.is_empty()
+    }
+
+    /// Returns the problems in the order in which they stand in the file.
+    #[must_use]
+    pub fn list(&self) -> Vec<&Problem> {
+        self.in_order().into_iter().map(|(problem, _)| problem).collect()
+    }
+
+    fn in_order(&self) -> Vec<&(Problem, Option<Range<usize>>)> {
+        let mut found: Vec<_> = self.found.iter().collect();
+        found.sort_by_key(|(_, span)| span.as_ref().map_or(0, |span| span.start));
+        found
+    }
+
+    /// Returns line and column, both from 1, and the line itself.
+    fn locate(&self, at: usize) -> (usize, usize, &str) {
+        let before = self.text.get(..at).unwrap_or(&self.text);
+        let number = before.bytes().filter(|byte| *byte == b'\n').count() + 1;
+        let start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        let column = before.get(start..).unwrap_or_default().chars().count() + 1;
+        let line = self.text.get(start..).and_then(|rest| rest.lines().next());
+        (number, column, line.unwrap_or_default())
+    }
+}
+
+impl fmt::Display for Diagnostics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (problem, span) in self.in_order() {
+            let Problem {
+                place,
+                seen,
+                allowed,
+                mend,
+            } = problem;
+            writeln!(f, "error: {place}: {seen}")?;
+            if let Some(span) = span {
+                let (number, column, line) = self.locate(span.start);
+                let room = line.chars().count().saturating_sub(column - 1).max(1);
+                let marked = self.text.get(span.clone()).map_or(1, |text| text.chars().count());
+                let gutter = number.to_string();
+                let blank = " ".repeat(gutter.len());
+                writeln!(f, "{blank}--> {}:{number}:{column}", self.file)?;
+                writeln!(f, "{gutter} | {line}")?;
+                writeln!(
+                    f,
+                    "{blank} | {}{}",
+                    " ".repeat(column - 1),
+                    "^".repeat(marked.clamp(1, room))
+                )?;
+            } else {
+                writeln!(f, " --> {}", self.file)?;
+            }
+            writeln!(f, "  = allowed: {allowed}")?;
+            writeln!(f, "  = mend: {mend}")?;
+            writeln!(f)?;
+        }
+        let (count, plural) = (self.found.len(), if self.found.len() == 1 { "" } else { "s" });
+        write!(f, "{count} problem{plural} in {}", self.file)
+    }
+}
+
+impl std::error::Error for Diagnostics {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problem(place: &str) -> Problem {
+        Problem {
+            place: place.into(),
+            seen: "\"0s\"".into(),
+            allowed: "a duration longer than zero".into(),
+            mend: "write `3s`, say".into(),
+        }
+    }
+
+    #[test]
+    fn a_problem_shows_its_line_and_marks_its_value() {
+        let text = "[[routes]]\ndeadline = \"0s\"\n";
+        let mut diagnostics = Diagnostics::new("contract.toml", text);
+        diagnostics.add(problem("routes[0].deadline"), Some(22..26));
+        assert_eq!(
+            diagnostics.to_string(),
+            "error: routes[0].deadline: \"0s\"\n --> contract.toml:2:12\n2 | deadline = \"0s\"\n  |            ^^^^\n  = allowed: a duration longer than zero\n  = mend: write `3s`, say\n\n1 problem in contract.toml"
+        );
+    }
+
+    #[test]
+    fn a_setting_that_is_not_written_down_is_shown_at_the_table_around_it() {
+        let mut places = Places::default();
+        places.note("routes[0]", 3..9);
+        assert_eq!(places.find("routes[0].ladder[1].stale"), Some(3..9));
+        assert_eq!(places.find("gateway.listen"), None);
+    }
+
+    #[test]
+    fn a_span_outside_the_text_is_shown_at_the_end_without_a_panic() {
+        let mut diagnostics = Diagnostics::new("contract.toml", "ö = 1");
+        diagnostics.add(problem("x"), Some(90..99));
+        diagnostics.add(problem("y"), Some(1..2));
+        assert!(diagnostics.to_string().ends_with("2 problems in contract.toml"));
+    }
+}

@@ -1,0 +1,96 @@
+//! Decides the settings of the gateway itself: where it listens, what it may hold in memory, how it ends.
+//! It exists so that these numbers have one place, with their ranges and the reasons for their defaults.
+//! It refuses an administration port on the same address as the traffic.
+
+use std::{net::SocketAddr, time::Duration};
+
+use super::reader::Fields;
+
+/// Settings of the gateway itself.
+#[derive(Clone, Debug)]
+pub struct Gateway {
+    /// Where clients connect.
+    pub listen: SocketAddr,
+    /// Where metrics and health are read.
+    pub admin: SocketAddr,
+    /// The most bytes of snapshots.
+    pub memory: usize,
+    /// The most bytes of bodies held back at once until they are complete.
+    pub buffers: usize,
+    /// Worker threads; `None` means one per available core.
+    pub workers: Option<usize>,
+    /// The longest that calls in flight may take after a request to stop.
+    pub drain: Duration,
+}
+
+impl Gateway {
+    /// Loopback only: metrics and health are nobody else's business unless somebody says so.
+    pub const ADMIN: &str = "127.0.0.1:9181";
+    /// Room for some hundred thousand small answers.
+    pub const MEMORY: usize = 256 << 20;
+    /// Room for 256 bodies of the default largest size.
+    pub const BUFFERS: usize = 256 << 20;
+    /// Three default deadlines: enough for what runs, short enough for a rolling restart.
+    pub const DRAIN: Duration = Duration::from_secs(10);
+}
+
+/// The most bytes for one of the two memory bounds: 1 TiB.
+const BYTES_MAX: u64 = 1 << 40;
+
+pub(super) fn read(mut fields: Fields<'_, '_>) -> Option<Gateway> {
+    fields.require("listen", "\"127.0.0.1:8080\"");
+    let listen = address(&mut fields, "listen", "\"127.0.0.1:8080\"");
+    let admin = address(&mut fields, "admin", "\"127.0.0.1:9181\"").or_else(|| Gateway::ADMIN.parse().ok());
+    if let (Some(listen), Some(admin)) = (listen, admin)
+        && listen == admin
+        && listen.port() != 0
+    {
+        fields.problem(
+            "admin",
+            &format!("\"{admin}\", where traffic is received too"),
+            "an address of its own",
+            "choose another port",
+        );
+    }
+    let memory = fields.size("memory", 1 << 20, BYTES_MAX, "\"256MiB\"");
+    let buffers = fields.size("buffers", 64 << 10, BYTES_MAX, "\"256MiB\"");
+    let workers = fields.integer("workers", 1, 1024, "2");
+    let drain = fields.duration("drain", "\"10s\"");
+    if let Some(drain) = drain
+        && drain > Duration::from_secs(3600)
+    {
+        fields.problem(
+            "drain",
+            &super::units::show_duration(drain),
+            "1ms to 1h",
+            "lower it to 1h",
+        );
+    }
+    let bytes = |given: Option<u64>, default| {
+        given
+            .and_then(|bytes| usize::try_from(bytes).ok())
+            .unwrap_or(default)
+    };
+    Some(Gateway {
+        listen: listen?,
+        admin: admin?,
+        memory: bytes(memory, Gateway::MEMORY),
+        buffers: bytes(buffers, Gateway::BUFFERS),
+        workers: workers.and_then(|workers| usize::try_from(workers).ok()),
+        drain: drain.unwrap_or(Gateway::DRAIN),
+    })
+}
+
+fn address(fields: &mut Fields<'_, '_>, key: &'static str, example: &str) -> Option<SocketAddr> {
+    let text = fields.text(key, example)?;
+    let address = text.parse().ok();
+    if address.is_none() {
+        fields.problem(
+            key,
+            &format!("{text:?}"),
+            "an IP address and a port",
+            &format!("write `{key} = {example}`, say"),
+        );
+    }
+    address
+}

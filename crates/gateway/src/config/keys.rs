@@ -1,0 +1,61 @@
+//! Decides which keys a contract may hold, table by table.
+//! It exists so that reader, reference page and tests share one list and none can forget a key.
+//! It refuses nothing by itself; the reader refuses what is not listed here.
+
+/// Keys at the top of the file.
+pub const ROOT: &[&str] = &["gateway", "resources", "dependencies", "routes"];
+/// Keys of `[gateway]`.
+pub const GATEWAY: &[&str] = &["listen", "admin", "memory", "buffers", "workers", "drain"];
+/// Keys of `[resources.<name>]`.
+pub const RESOURCE: &[&str] = &["concurrency"];
+/// Keys of `[dependencies.<name>]`.
+pub const DEPENDENCY: &[&str] = &["urls", "uses", "timeout", "concurrency", "breaker"];
+/// Keys of `breaker`.
+pub const BREAKER: &[&str] = &[
+    "consecutive",
+    "failure_ratio",
+    "window",
+    "min_calls",
+    "open_for",
+    "open_for_max",
+    "jitter",
+    "probes",
+    "close_after",
+    "lease",
+];
+/// Keys of `[[routes]]`.
+pub const ROUTE: &[&str] = &[
+    "name",
+    "match",
+    "class",
+    "from",
+    "deadline",
+    "scope",
+    "ladder",
+    "when_busy",
+    "exact",
+    "keep_if",
+    "max_body",
+    "coalesce",
+];
+/// Keys of `match`.
+pub const MATCH: &[&str] = &["path"];
+/// Keys of one rung of `ladder`; exactly one of them.
+pub const RUNG: &[&str] = &["stale", "default"];
+/// Keys of the `default` rung.
+pub const DEFAULT: &[&str] = &["status", "content_type", "body"];
+/// Keys of `keep_if`.
+pub const KEEP_IF: &[&str] = &["status", "not_empty"];
+
+/// Every table with its keys, named as the reference page names them.
+pub const ALL: &[(&str, &[&str])] = &[
+    ("gateway", GATEWAY),
+    ("resources.<name>", RESOURCE),
+    ("dependencies.<name>", DEPENDENCY),
+    ("dependencies.<name>.breaker", BREAKER),
+    ("routes", ROUTE),
+    ("routes.match", MATCH),
+    ("routes.ladder", RUNG),
+    ("routes.ladder.default", DEFAULT),
+    ("routes.keep_if", KEEP_IF),
+];

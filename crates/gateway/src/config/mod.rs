@@ -1,0 +1,197 @@
+//! Decides what a contract file says: the checked form of every setting, or every problem at once.
+//! It exists so that the rest of the gateway never sees a file, a default that is not filled in, or a text with a unit.
+//! It refuses what it does not know and what has no effect: a contract is a promise, not a wish list.
+
+mod dependency;
+pub mod diag;
+mod gateway;
+pub mod keys;
+pub mod pattern;
+mod reader;
+mod route;
+pub mod units;
+
+pub use dependency::{Breaker, Dependency, Resource, Upstream};
+pub use diag::{Diagnostics, Places};
+pub use gateway::Gateway;
+pub use route::{DefaultAnswer, KeepIf, Route, Rung, ScopePart};
+
+use reader::Reader;
+use toml::de::{DeTable, DeValue};
+
+/// A checked contract.
+#[derive(Clone, Debug)]
+pub struct Contract {
+    /// Settings of the gateway itself.
+    pub gateway: Gateway,
+    /// Named capacities, by name.
+    pub resources: Vec<Resource>,
+    /// What is called, by name.
+    pub dependencies: Vec<Dependency>,
+    /// What is promised to callers, in the order of the file.
+    pub routes: Vec<Route>,
+}
+
+/// A contract as it was read, with what is needed to show further problems.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    /// The contract.
+    pub contract: Contract,
+    /// Where its settings stand.
+    pub places: Places,
+    /// An empty list that knows the file.
+    pub diagnostics: Diagnostics,
+}
+
+/// Reads a contract.
+///
+/// # Errors
+/// Every problem found. When the file is not TOML at all, the problems of its syntax alone.
+///
+/// ```
+/// let text = r#"
+/// [gateway]
+/// listen = "127.0.0.1:8080"
+/// [dependencies.catalog]
+/// urls = ["http://127.0.0.1:8000"]
+/// [[routes]]
+/// name = "product"
+/// match = { path = "/products/{id}" }
+/// class = "read"
+/// from = "catalog"
+/// ladder = [ { stale = "60s" } ]
+/// "#;
+/// let loaded = evenkeel_gateway::config::parse("contract.toml", text).unwrap();
+/// assert_eq!(loaded.contract.routes[0].name, "product");
+/// ```
+pub fn parse(file: &str, text: &str) -> Result<Loaded, Diagnostics> {
+    let mut diagnostics = Diagnostics::new(file, text);
+    let mut places = Places::default();
+    let (document, errors) = DeTable::parse_recoverable(text);
+    for error in errors {
+        let problem = evenkeel_core::Problem {
+            place: "syntax".to_owned(),
+            seen: error.message().to_owned(),
+            allowed: "TOML 1.1".to_owned(),
+            mend: "correct the marked place".to_owned(),
+        };
+        diagnostics.add(problem, error.span());
+    }
+    if !diagnostics.is_empty() {
+        return Err(diagnostics);
+    }
+    let contract = {
+        let mut reader = Reader {
+            diagnostics: &mut diagnostics,
+            places: &mut places,
+        };
+        read(&mut reader, document.get_ref())
+    };
+    match contract {
+        Some(contract) if diagnostics.is_empty() => Ok(Loaded {
+            contract,
+            places,
+            diagnostics,
+        }),
+        Some(_) | None => Err(diagnostics),
+    }
+}
+
+/// Reads the whole document. `None` only when something that cannot be done without is missing; every such case
+/// has added a problem.
+fn read(reader: &mut Reader<'_>, document: &DeTable<'_>) -> Option<Contract> {
+    let empty = DeTable::new();
+    let mut root = reader.open_table(String::new(), document, 0..0, keys::ROOT);
+    let gateway_value = root.value("gateway");
+    let resources_value = root.value("resources");
+    let dependencies_value = root.value("dependencies");
+    let routes_value = root.value("routes");
+    root.require(
+        "dependencies",
+        "{ catalog = { urls = [\"http://127.0.0.1:8000\"] } }",
+    );
+    root.require("routes", "[ { name = \"all\", .. } ]");
+
+    let gateway = match gateway_value {
+        Some(value) => reader
+            .open("gateway".to_owned(), value, keys::GATEWAY)
+            .and_then(gateway::read),
+        None => gateway::read(reader.open_table("gateway".to_owned(), &empty, 0..0, keys::GATEWAY)),
+    };
+    let mut resources = Vec::new();
+    for (place, name, value) in named(reader, "resources", resources_value) {
+        if let Some(fields) = reader.open(place, value, keys::RESOURCE) {
+            resources.extend(dependency::read_resource(name, fields));
+        }
+    }
+    let mut dependencies = Vec::new();
+    for (place, name, value) in named(reader, "dependencies", dependencies_value) {
+        if let Some(fields) = reader.open(place, value, keys::DEPENDENCY) {
+            dependencies.extend(dependency::read(name, &names_of(resources_value), fields));
+        }
+    }
+    let mut routes: Vec<Route> = Vec::new();
+    if let Some(value) = routes_value {
+        let list = value.get_ref().as_array();
+        if list.is_none_or(|list| list.is_empty()) {
+            let seen = reader::shown(value);
+            reader.problem(
+                "routes",
+                value.span(),
+                &seen,
+                "a list of at least one route",
+                "write `[[routes]]`",
+            );
+        }
+        for (index, value) in list.into_iter().flatten().enumerate() {
+            let place = format!("routes[{index}]");
+            if let Some(fields) = reader.open(place, value, keys::ROUTE) {
+                let route = route::read(&names_of(dependencies_value), &routes, fields);
+                routes.extend(route);
+            }
+        }
+    }
+    Some(Contract {
+        gateway: gateway?,
+        resources,
+        dependencies,
+        routes,
+    })
+}
+
+/// Yields the tables inside a table of named things.
+fn named<'t>(
+    reader: &mut Reader<'_>,
+    place: &str,
+    value: Option<&'t toml::Spanned<DeValue<'t>>>,
+) -> Vec<(String, String, &'t toml::Spanned<DeValue<'t>>)> {
+    let Some(value) = value else {
+        return Vec::new();
+    };
+    let Some(table) = value.get_ref().as_table() else {
+        let seen = reader::shown(value);
+        let mend = format!("write `[{place}.name]`");
+        reader.problem(place, value.span(), &seen, "a table of named tables", &mend);
+        return Vec::new();
+    };
+    table
+        .iter()
+        .map(|(key, value)| {
+            let name = key.get_ref().clone().into_owned();
+            (format!("{place}.{name}"), name, value)
+        })
+        .collect()
+}
+
+/// Returns the names inside a table of named things, also of those that have problems of their own.
+fn names_of(value: Option<&toml::Spanned<DeValue<'_>>>) -> Vec<String> {
+    value
+        .and_then(|value| value.get_ref().as_table())
+        .map(|table| {
+            table
+                .keys()
+                .map(|key| key.get_ref().clone().into_owned())
+                .collect()
+        })
+        .unwrap_or_default()
+}

@@ -1,0 +1,362 @@
+//! Decides how one table of a contract is read: each key by its type, what is missing, what nobody knows.
+//! It exists so that reading goes on after a mistake and every one of them is reported with its place.
+//! It refuses unknown keys, always: a setting that is silently ignored is a promise that is silently broken.
+
+use std::{ops::Range, time::Duration};
+
+use evenkeel_core::{Problem, Problems};
+use toml::{
+    Spanned,
+    de::{DeTable, DeValue},
+};
+
+use super::{
+    diag::{Diagnostics, Places},
+    units,
+};
+
+/// Where problems and places are collected while a contract is read.
+#[derive(Debug)]
+pub(super) struct Reader<'r> {
+    pub(super) diagnostics: &'r mut Diagnostics,
+    pub(super) places: &'r mut Places,
+}
+
+/// One table being read.
+#[derive(Debug)]
+pub(super) struct Fields<'r, 't> {
+    diagnostics: &'r mut Diagnostics,
+    places: &'r mut Places,
+    table: &'t DeTable<'t>,
+    place: String,
+    span: Range<usize>,
+    keys: &'static [&'static str],
+}
+
+impl Reader<'_> {
+    /// Adds a problem at a span.
+    pub(super) fn problem(&mut self, place: &str, span: Range<usize>, seen: &str, allowed: &str, mend: &str) {
+        self.diagnostics.add(
+            Problem {
+                place: place.to_owned(),
+                seen: seen.to_owned(),
+                allowed: allowed.to_owned(),
+                mend: mend.to_owned(),
+            },
+            Some(span),
+        );
+    }
+
+    /// Opens a table at `place`, of which only `keys` are known. `None`, and a problem, if it is no table.
+    pub(super) fn open<'s, 't>(
+        &'s mut self,
+        place: String,
+        value: &'t Spanned<DeValue<'t>>,
+        keys: &'static [&'static str],
+    ) -> Option<Fields<'s, 't>> {
+        self.places.note(&place, value.span());
+        let Some(table) = value.get_ref().as_table() else {
+            self.problem(
+                &place,
+                value.span(),
+                &shown(value),
+                "a table",
+                "write it as `{ key = value }`",
+            );
+            return None;
+        };
+        Some(self.open_table(place, table, value.span(), keys))
+    }
+
+    /// Opens a table that is known to be one.
+    pub(super) fn open_table<'s, 't>(
+        &'s mut self,
+        place: String,
+        table: &'t DeTable<'t>,
+        span: Range<usize>,
+        keys: &'static [&'static str],
+    ) -> Fields<'s, 't> {
+        for (key, _) in table {
+            let name = key.get_ref().as_ref();
+            if !keys.contains(&name) {
+                let at = join(&place, name);
+                let mend = nearest(name, keys).map_or_else(
+                    || "remove it".to_owned(),
+                    |near| format!("did you mean `{near}`?"),
+                );
+                self.problem(&at, key.span(), "an unknown key", &listed(keys), &mend);
+            }
+        }
+        Fields {
+            diagnostics: self.diagnostics,
+            places: self.places,
+            table,
+            place,
+            span,
+            keys,
+        }
+    }
+}
+
+impl<'t> Fields<'_, 't> {
+    /// Returns the reader, to open a table inside this one.
+    pub(super) const fn reader(&mut self) -> Reader<'_> {
+        Reader {
+            diagnostics: self.diagnostics,
+            places: self.places,
+        }
+    }
+
+    /// Returns the place of a key of this table.
+    pub(super) fn place_of(&self, key: &str) -> String {
+        join(&self.place, key)
+    }
+
+    /// Returns the value of a key, if it is written down.
+    pub(super) fn value(&mut self, key: &'static str) -> Option<&'t Spanned<DeValue<'t>>> {
+        debug_assert!(
+            self.keys.contains(&key),
+            "{key} is read but not in the list of known keys"
+        );
+        let value = self.table.get(key)?;
+        self.places.note(&join(&self.place, key), value.span());
+        Some(value)
+    }
+
+    /// Adds a problem about the value of a key, or about the table when the key is not written down.
+    pub(super) fn problem(&mut self, key: &str, seen: &str, allowed: &str, mend: &str) {
+        let place = self.place_of(key);
+        let span = self
+            .table
+            .get(key)
+            .map_or_else(|| self.span.clone(), Spanned::span);
+        self.reader().problem(&place, span, seen, allowed, mend);
+    }
+
+    /// Takes over what the engine finds wrong with the settings of this table.
+    pub(super) fn absorb(&mut self, found: Problems) {
+        let mut placed = Problems::default();
+        placed.absorb(&self.place, found);
+        self.diagnostics.absorb(&placed, self.places);
+    }
+
+    /// Tells whether a key is written down.
+    pub(super) fn has(&self, key: &str) -> bool {
+        self.table.contains_key(key)
+    }
+
+    /// Reads a key with `read`; what `read` refuses is a problem.
+    fn read<T>(
+        &mut self,
+        key: &'static str,
+        allowed: &str,
+        example: &str,
+        read: impl FnOnce(&DeValue<'t>) -> Option<T>,
+    ) -> Option<T> {
+        let value = self.value(key)?;
+        let result = read(value.get_ref());
+        if result.is_none() {
+            self.problem(
+                key,
+                &shown(value),
+                allowed,
+                &format!("write `{key} = {example}`, say"),
+            );
+        }
+        result
+    }
+
+    /// Reads a text.
+    pub(super) fn text(&mut self, key: &'static str, example: &str) -> Option<String> {
+        self.read(key, "a text in quotes", example, |value| {
+            value.as_str().map(str::to_owned)
+        })
+    }
+
+    /// Reads a text that must be written down.
+    pub(super) fn required_text(&mut self, key: &'static str, example: &str) -> Option<String> {
+        self.require(key, example);
+        self.text(key, example)
+    }
+
+    /// Adds a problem unless a key is written down.
+    pub(super) fn require(&mut self, key: &'static str, example: &str) {
+        if !self.has(key) {
+            self.problem(key, "missing", "required", &format!("add `{key} = {example}`"));
+        }
+    }
+
+    /// Reads a duration.
+    pub(super) fn duration(&mut self, key: &'static str, example: &str) -> Option<Duration> {
+        self.read(
+            key,
+            "a duration longer than zero: an integer with ms, s, m, h or d",
+            example,
+            |value| value.as_str().and_then(units::duration),
+        )
+    }
+
+    /// Reads a size of `min` to `max` bytes.
+    pub(super) fn size(&mut self, key: &'static str, min: u64, max: u64, example: &str) -> Option<u64> {
+        let allowed = format!("a size of {min} to {max} bytes: an integer with B, KiB, MiB or GiB");
+        self.read(key, &allowed, example, |value| {
+            value
+                .as_str()
+                .and_then(units::size)
+                .filter(|bytes| (min..=max).contains(bytes))
+        })
+    }
+
+    /// Reads a share into parts per million.
+    pub(super) fn share_ppm(&mut self, key: &'static str, example: &str) -> Option<u32> {
+        self.read(
+            key,
+            "a share of 0% to 100%, with at most four decimals",
+            example,
+            |value| value.as_str().and_then(units::share_ppm),
+        )
+    }
+
+    /// Reads an integer of `min` to `max`.
+    pub(super) fn integer(&mut self, key: &'static str, min: u32, max: u32, example: &str) -> Option<u32> {
+        self.read(key, &format!("an integer of {min} to {max}"), example, |value| {
+            integer(value).filter(|number| (min..=max).contains(number))
+        })
+    }
+
+    /// Reads `true` or `false`.
+    pub(super) fn boolean(&mut self, key: &'static str) -> Option<bool> {
+        self.read(key, "true or false", "true", DeValue::as_bool)
+    }
+
+    /// Reads one word of a list.
+    pub(super) fn word<T: Copy>(&mut self, key: &'static str, words: &[(&str, T)]) -> Option<T> {
+        let names: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+        let example = format!("\"{}\"", names.first().copied().unwrap_or_default());
+        self.read(key, &listed(&names), &example, |value| {
+            let text = value.as_str()?;
+            words
+                .iter()
+                .find(|(word, _)| *word == text)
+                .map(|(_, meant)| *meant)
+        })
+    }
+
+    /// Reads a list of texts.
+    pub(super) fn texts(&mut self, key: &'static str, example: &str) -> Option<Vec<String>> {
+        self.read(key, "a list of texts", example, |value| {
+            value
+                .as_array()?
+                .iter()
+                .map(|item| item.get_ref().as_str().map(str::to_owned))
+                .collect()
+        })
+    }
+
+    /// Reads a list of integers of `min` to `max`.
+    pub(super) fn integers(
+        &mut self,
+        key: &'static str,
+        min: u32,
+        max: u32,
+        example: &str,
+    ) -> Option<Vec<u32>> {
+        let allowed = format!("a list of integers of {min} to {max}, not empty");
+        self.read(key, &allowed, example, |value| {
+            let list: Option<Vec<u32>> = value
+                .as_array()?
+                .iter()
+                .map(|item| integer(item.get_ref()).filter(|number| (min..=max).contains(number)))
+                .collect();
+            list.filter(|list| !list.is_empty())
+        })
+    }
+}
+
+fn integer(value: &DeValue<'_>) -> Option<u32> {
+    let integer = value.as_integer()?;
+    u32::from_str_radix(integer.as_str(), integer.radix()).ok()
+}
+
+/// Joins a place and a key inside it.
+fn join(place: &str, key: &str) -> String {
+    match (place, key) {
+        ("", key) => key.to_owned(),
+        (place, "") => place.to_owned(),
+        (place, key) => format!("{place}.{key}"),
+    }
+}
+
+/// Shows a value as it was seen, cut to a readable length.
+pub(super) fn shown(value: &Spanned<DeValue<'_>>) -> String {
+    match value.get_ref() {
+        DeValue::String(text) => {
+            let cut: String = text.chars().take(60).collect();
+            let more = if cut.len() < text.len() { "..." } else { "" };
+            format!("\"{}{more}\"", cut.escape_debug())
+        }
+        DeValue::Integer(number) => number.to_string(),
+        DeValue::Float(number) => number.to_string(),
+        DeValue::Boolean(truth) => truth.to_string(),
+        DeValue::Datetime(time) => time.to_string(),
+        DeValue::Array(_) => "a list".to_owned(),
+        DeValue::Table(_) => "a table".to_owned(),
+    }
+}
+
+/// Lists words the way a sentence does.
+pub(super) fn listed(words: &[&str]) -> String {
+    words.join(", ")
+}
+
+/// Returns the known key that is most like `seen`, if one is like it at all.
+fn nearest(seen: &str, keys: &[&'static str]) -> Option<&'static str> {
+    keys.iter()
+        .map(|key| (distance(seen, key), *key))
+        .filter(|(distance, key)| *distance <= 2.max(key.len() / 3))
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, key)| key)
+}
+
+/// Counts the edits between two words. Words longer than 64 bytes are like nothing.
+fn distance(left: &str, right: &str) -> usize {
+    if left.len() > 64 || right.len() > 64 {
+        return usize::MAX;
+    }
+    let mut row: Vec<usize> = (0..=right.len()).collect();
+    for (line, a) in left.bytes().enumerate() {
+        let mut diagonal = line;
+        let mut left_cell = line + 1;
+        for (cell, b) in row.iter_mut().skip(1).zip(right.bytes()) {
+            let changed = diagonal + usize::from(a != b);
+            diagonal = *cell;
+            left_cell = changed.min(*cell + 1).min(left_cell + 1);
+            *cell = left_cell;
+        }
+        if let Some(first) = row.first_mut() {
+            *first = line + 1;
+        }
+    }
+    row.last().copied().unwrap_or(usize::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slip_of_the_pen_finds_the_key_that_was_meant() {
+        let keys: &[&'static str] = &["timeout", "concurrency", "urls"];
+        assert_eq!(nearest("timout", keys), Some("timeout"));
+        assert_eq!(nearest("concurency", keys), Some("concurrency"));
+        assert_eq!(nearest("color", keys), None);
+        assert_eq!(nearest(&"x".repeat(100), keys), None);
+    }
+
+    #[test]
+    fn the_distance_is_the_number_of_edits() {
+        assert_eq!(distance("kitten", "sitting"), 3);
+        assert_eq!(distance("", "abc"), 3);
+        assert_eq!(distance("abc", "abc"), 0);
+    }
+}

@@ -1,0 +1,365 @@
+//! Decides what a contract promises on one route: which paths, from where, how fast, and what stands in.
+//! It exists so that a route is a value that can be checked, compared and shown before it ever serves anybody.
+//! It refuses settings that could have no effect beside the others: each would read like a promise.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use evenkeel_core::{ReadDraft, RungRule, WhenBusy};
+use http::{HeaderValue, StatusCode};
+
+use super::{
+    keys,
+    pattern::Pattern,
+    reader::{Fields, listed},
+};
+
+/// One route of class read.
+#[derive(Clone, Debug)]
+pub struct Route {
+    /// Its name, a metric label.
+    pub name: String,
+    /// The paths it covers.
+    pub pattern: Pattern,
+    /// The name of its dependency.
+    pub from: String,
+    /// The longest span of a whole call, to the first byte of the answer.
+    pub deadline: Duration,
+    /// The parts of a request that say whose data it is about.
+    pub scope: Vec<ScopePart>,
+    /// The rungs below live.
+    pub ladder: Vec<Rung>,
+    /// What local refusals lead to.
+    pub when_busy: WhenBusy,
+    /// Nothing but an answer asked for this call.
+    pub exact: bool,
+    /// Which successes are good enough to be kept.
+    pub keep_if: KeepIf,
+    /// The largest body that is held back until it is complete.
+    pub max_body: usize,
+    /// Whether calls at the same time for the same key share one attempt.
+    pub coalesce: bool,
+}
+
+/// Where a scope part comes from. A request without it is refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ScopePart {
+    /// A named part of the path.
+    Path(String),
+    /// A query parameter, exactly once.
+    Query(String),
+}
+
+/// A rung below live.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Rung {
+    /// The snapshot, up to this age.
+    Stale(Duration),
+    /// A declared constant.
+    Default(DefaultAnswer),
+}
+
+/// The declared constant of a default rung.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DefaultAnswer {
+    /// Its status.
+    pub status: StatusCode,
+    /// Its media type.
+    pub content_type: HeaderValue,
+    /// Its body.
+    pub body: Bytes,
+}
+
+/// Which successes are good enough to be kept. What is not leaves the snapshot as it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KeepIf {
+    /// Only these statuses; empty means every one that may be kept.
+    pub status: Vec<StatusCode>,
+    /// Not a body of no bytes, nor of an empty JSON array, object or null.
+    pub not_empty: bool,
+}
+
+impl Rung {
+    /// Returns the rule by which the engine checks it.
+    const fn rule(&self) -> RungRule {
+        match self {
+            Self::Stale(max_age) => RungRule::Stale { max_age: *max_age },
+            Self::Default(_) => RungRule::Default,
+        }
+    }
+}
+
+impl Route {
+    /// What a person waits for a page without giving up.
+    pub const DEADLINE: Duration = Duration::from_secs(3);
+    /// Larger answers are downloads; holding them back would cost more than a cut.
+    pub const MAX_BODY: usize = 1 << 20;
+
+    /// Returns the age limit of the stale rung, if there is one.
+    #[must_use]
+    pub fn stale(&self) -> Option<Duration> {
+        self.ladder.iter().find_map(|rung| match rung {
+            Rung::Stale(max_age) => Some(*max_age),
+            Rung::Default(_) => None,
+        })
+    }
+
+    /// Returns the declared constant, if there is one.
+    #[must_use]
+    pub fn default_answer(&self) -> Option<&DefaultAnswer> {
+        self.ladder.iter().find_map(|rung| match rung {
+            Rung::Default(answer) => Some(answer),
+            Rung::Stale(_) => None,
+        })
+    }
+}
+
+pub(super) fn read(dependencies: &[String], earlier: &[Route], mut fields: Fields<'_, '_>) -> Option<Route> {
+    let name = fields.required_text("name", "\"product\"");
+    if let Some(name) = &name
+        && earlier.iter().any(|route| route.name == *name)
+    {
+        fields.problem(
+            "name",
+            &format!("\"{name}\", as another route"),
+            "a name of its own",
+            "rename one of them",
+        );
+    }
+    let pattern = pattern(&mut fields, earlier);
+    fields.require("class", "\"read\"");
+    if let Some(class) = fields.text("class", "\"read\"")
+        && class != "read"
+    {
+        fields.problem(
+            "class",
+            &format!("\"{class}\""),
+            "\"read\": protect, operate, page and pass are not built yet",
+            "leave this route to another proxy for now",
+        );
+    }
+    let from = fields.required_text("from", "\"catalog\"");
+    if let Some(from) = &from
+        && !dependencies.contains(from)
+    {
+        let known: Vec<&str> = dependencies.iter().map(String::as_str).collect();
+        fields.problem(
+            "from",
+            &format!("\"{from}\""),
+            &listed(&known),
+            &format!("add `[dependencies.{from}]`, or correct the name"),
+        );
+    }
+    let deadline = fields.duration("deadline", "\"3s\"").unwrap_or(Route::DEADLINE);
+    let scope = scope(&mut fields, pattern.as_ref());
+    let ladder = ladder(&mut fields);
+    let when_busy = fields.word(
+        "when_busy",
+        &[("ladder", WhenBusy::Ladder), ("refuse", WhenBusy::Refuse)],
+    );
+    let exact = fields.boolean("exact").unwrap_or_default();
+    let keep_if = keep_if(&mut fields);
+    let max_body = fields.size("max_body", 1, 1 << 30, "\"1MiB\"");
+    let coalesce = fields.boolean("coalesce").unwrap_or_default();
+    let stale = ladder.iter().any(|rung| matches!(rung, Rung::Stale(_)));
+    for (key, useless, needs) in [
+        ("when_busy", ladder.is_empty(), "a ladder"),
+        (
+            "max_body",
+            ladder.is_empty() && !coalesce,
+            "a ladder or `coalesce`",
+        ),
+        ("keep_if", !stale, "a stale rung"),
+    ] {
+        if useless && fields.has(key) {
+            fields.problem(
+                key,
+                &format!("set without {needs}"),
+                &format!("only beside {needs}: without one it has no effect"),
+                &format!("add {needs}, or remove `{key}`"),
+            );
+        }
+    }
+    let when_busy = when_busy.unwrap_or_default();
+    if let Some(name) = &name {
+        let draft = ReadDraft {
+            name: name.clone(),
+            deadline: Some(deadline),
+            fresh_for: None,
+            ladder: ladder.iter().map(Rung::rule).collect(),
+            exact,
+            when_busy,
+            coalesce,
+        };
+        if let Err(found) = draft.check() {
+            fields.absorb(found);
+        }
+    }
+    Some(Route {
+        name: name?,
+        pattern: pattern?,
+        from: from?,
+        deadline,
+        scope,
+        ladder,
+        when_busy,
+        exact,
+        keep_if,
+        max_body: max_body
+            .and_then(|bytes| usize::try_from(bytes).ok())
+            .unwrap_or(Route::MAX_BODY),
+        coalesce,
+    })
+}
+
+fn pattern(fields: &mut Fields<'_, '_>, earlier: &[Route]) -> Option<Pattern> {
+    const EXAMPLE: &str = "{ path = \"/products/{id}\" }";
+    fields.require("match", EXAMPLE);
+    let value = fields.value("match")?;
+    let place = fields.place_of("match");
+    let mut reader = fields.reader();
+    let mut inner = reader.open(place, value, keys::MATCH)?;
+    let text = inner.required_text("path", "\"/products/{id}\"")?;
+    match Pattern::parse(&text) {
+        Err(why) => {
+            inner.problem(
+                "path",
+                &format!("\"{text}\": {why}"),
+                "/literal, /{name} for one segment, /{name..} for the rest",
+                "write `path = \"/products/{id}\"`, say",
+            );
+            None
+        }
+        Ok(pattern) => {
+            if let Some(other) = earlier.iter().find(|route| route.pattern.same_paths(&pattern)) {
+                inner.problem(
+                    "path",
+                    &format!("\"{text}\", the same paths as route \"{}\"", other.name),
+                    "paths of its own",
+                    "remove one of the two routes",
+                );
+            }
+            Some(pattern)
+        }
+    }
+}
+
+fn scope(fields: &mut Fields<'_, '_>, pattern: Option<&Pattern>) -> Vec<ScopePart> {
+    let mut parts = Vec::new();
+    for text in fields.texts("scope", "[\"path:tenant\"]").unwrap_or_default() {
+        let part = match text.split_once(':') {
+            Some(("path", name)) if pattern.is_none_or(|pattern| pattern.names(name)) => {
+                Some(ScopePart::Path(name.to_owned()))
+            }
+            Some(("query", name)) if !name.is_empty() => Some(ScopePart::Query(name.to_owned())),
+            Some(_) | None => None,
+        };
+        match part {
+            Some(part) if parts.contains(&part) => {
+                fields.problem(
+                    "scope",
+                    &format!("\"{text}\" twice"),
+                    "each part once",
+                    "remove one",
+                );
+            }
+            Some(part) => parts.push(part),
+            None => fields.problem(
+                "scope",
+                &format!("\"{text}\""),
+                "path:<name of a part of the path in `match`>, query:<name of a parameter>",
+                "write `scope = [\"query:lang\"]`, say",
+            ),
+        }
+    }
+    parts
+}
+
+fn ladder(fields: &mut Fields<'_, '_>) -> Vec<Rung> {
+    let Some(value) = fields.value("ladder") else {
+        return Vec::new();
+    };
+    let Some(list) = value.get_ref().as_array() else {
+        fields.problem(
+            "ladder",
+            &super::reader::shown(value),
+            "a list of rungs",
+            "write `ladder = [ { stale = \"60s\" } ]`, say",
+        );
+        return Vec::new();
+    };
+    let place = fields.place_of("ladder");
+    let mut reader = fields.reader();
+    let mut rungs = Vec::new();
+    for (index, item) in list.iter().enumerate() {
+        let Some(mut rung) = reader.open(format!("{place}[{index}]"), item, keys::RUNG) else {
+            continue;
+        };
+        match (rung.has("stale"), rung.has("default")) {
+            (true, false) => rungs.extend(rung.duration("stale", "\"60s\"").map(Rung::Stale)),
+            (false, true) => rungs.extend(default_answer(&mut rung).map(Rung::Default)),
+            (true, true) | (false, false) => rung.problem(
+                "",
+                "not exactly one of stale and default",
+                "{ stale = duration } or { default = answer }",
+                "write one rung in each pair of braces",
+            ),
+        }
+    }
+    rungs
+}
+
+fn default_answer(rung: &mut Fields<'_, '_>) -> Option<DefaultAnswer> {
+    let value = rung.value("default")?;
+    let place = rung.place_of("default");
+    let mut reader = rung.reader();
+    let mut fields = reader.open(place, value, keys::DEFAULT)?;
+    let status = fields.integer("status", 200, 599, "200").unwrap_or(200);
+    let content_type = fields.required_text("content_type", "\"application/json\"");
+    let body = fields.required_text("body", "\"[]\"");
+    let status = u16::try_from(status)
+        .ok()
+        .and_then(|status| StatusCode::from_u16(status).ok())?;
+    if matches!(status.as_u16(), 204 | 205 | 304) {
+        fields.problem(
+            "status",
+            status.as_str(),
+            "a status whose answers have a body",
+            "write `status = 200`",
+        );
+    }
+    let content_type = content_type?;
+    let value = HeaderValue::from_str(&content_type).ok();
+    if value.is_none() || !content_type.contains('/') {
+        fields.problem(
+            "content_type",
+            &format!("{content_type:?}"),
+            "a media type",
+            "write `content_type = \"application/json\"`, say",
+        );
+    }
+    Some(DefaultAnswer {
+        status,
+        content_type: value?,
+        body: Bytes::from(body?),
+    })
+}
+
+fn keep_if(fields: &mut Fields<'_, '_>) -> KeepIf {
+    let Some(value) = fields.value("keep_if") else {
+        return KeepIf::default();
+    };
+    let place = fields.place_of("keep_if");
+    let mut reader = fields.reader();
+    let Some(mut inner) = reader.open(place, value, keys::KEEP_IF) else {
+        return KeepIf::default();
+    };
+    let status = inner.integers("status", 200, 399, "[200]").unwrap_or_default();
+    KeepIf {
+        status: status
+            .into_iter()
+            .filter_map(|status| StatusCode::from_u16(u16::try_from(status).ok()?).ok())
+            .collect(),
+        not_empty: inner.boolean("not_empty").unwrap_or_default(),
+    }
+}

@@ -1,0 +1,162 @@
+//! Decides how a gateway starts and stops: everything is built and bound first, then served, then drained.
+//! It exists so that the command line, the demo and the tests start the same thing.
+//! It refuses to start half: a contract with problems or an address in use starts nothing.
+
+use std::{fmt, io, net::SocketAddr, sync::Arc, time::Duration};
+
+use evenkeel::{Engine, Problems};
+use tokio::{net::TcpListener, task::JoinHandle};
+
+use crate::{
+    admin,
+    config::Contract,
+    proxy::{App, Connections, Limits, SWEEP_EVERY, Stop, serve, serve_with},
+    telemetry::Metrics,
+};
+
+/// Connections to the administration port at once.
+const ADMIN_CONNECTIONS: usize = 64;
+
+/// A running gateway. Dropping it closes its listeners; [`Gateway::stop`] also waits for what runs.
+#[derive(Debug)]
+pub struct Gateway {
+    app: Arc<App>,
+    address: SocketAddr,
+    admin: SocketAddr,
+    stop: Arc<Stop>,
+    connections: Connections,
+    serving: JoinHandle<()>,
+    others: Vec<JoinHandle<()>>,
+}
+
+/// Why a gateway did not start.
+#[derive(Debug)]
+pub enum StartError {
+    /// The engine found problems in the contract.
+    Contract(Problems),
+    /// An address could not be bound.
+    Bind(SocketAddr, io::Error),
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Contract(problems) => problems.fmt(f),
+            Self::Bind(address, error) => write!(
+                f,
+                "cannot listen on {address}: {error}; choose a free address of this machine"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for StartError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Contract(problems) => Some(problems),
+            Self::Bind(_, error) => Some(error),
+        }
+    }
+}
+
+/// Returns the worker threads of a contract: as declared, else one per available core.
+#[must_use]
+pub fn workers(contract: &Contract) -> usize {
+    contract
+        .gateway
+        .workers
+        .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
+}
+
+impl Gateway {
+    /// Starts a gateway in the runtime of the caller.
+    ///
+    /// # Errors
+    /// [`StartError`]; then nothing runs.
+    pub async fn start(contract: &Contract, engine: &Engine, limits: Limits) -> Result<Self, StartError> {
+        let app = App::build(contract, engine, limits, workers(contract)).map_err(StartError::Contract)?;
+        let app = Arc::new(app);
+        let (listener, address) = bind(contract.gateway.listen).await?;
+        let (admin_listener, admin) = bind(contract.gateway.admin).await?;
+        let stop = Arc::new(Stop::default());
+        let connections = Connections::new(limits.connections);
+        let serving = tokio::spawn(serve(
+            listener,
+            Arc::clone(&app),
+            connections.clone(),
+            Arc::clone(&stop),
+        ));
+        let metrics = Arc::new(Metrics::new(&app, &connections));
+        let admin_serving = tokio::spawn(serve_with(
+            admin_listener,
+            limits,
+            Connections::new(ADMIN_CONNECTIONS),
+            Arc::clone(&stop),
+            move |request| admin::answer(request, &metrics),
+        ));
+        let others = vec![
+            admin_serving,
+            tokio::spawn(every(SWEEP_EVERY, Arc::clone(&app), App::sweep)),
+        ];
+        Ok(Self {
+            app,
+            address,
+            admin,
+            stop,
+            connections,
+            serving,
+            others,
+        })
+    }
+
+    /// Returns where clients connect.
+    #[must_use]
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Returns where metrics and health are read.
+    #[must_use]
+    pub const fn admin_address(&self) -> SocketAddr {
+        self.admin
+    }
+
+    /// Returns what runs inside.
+    #[must_use]
+    pub fn app(&self) -> &App {
+        &self.app
+    }
+
+    /// Stops: no new connections, answers under way are finished for as long as `drain`, and the rest is left to
+    /// the end of the runtime. `true` if nothing was left.
+    pub async fn stop(self, drain: Duration) -> bool {
+        self.stop.tell();
+        self.connections.drained(drain).await
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        self.stop.tell();
+        self.serving.abort();
+        for task in &self.others {
+            task.abort();
+        }
+    }
+}
+
+async fn bind(address: SocketAddr) -> Result<(TcpListener, SocketAddr), StartError> {
+    let failed = |error| StartError::Bind(address, error);
+    let listener = TcpListener::bind(address).await.map_err(failed)?;
+    let bound = listener.local_addr().map_err(failed)?;
+    Ok((listener, bound))
+}
+
+async fn every(period: Duration, app: Arc<App>, work: fn(&App)) {
+    let mut ticks = tokio::time::interval(period);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        work(&app);
+    }
+}

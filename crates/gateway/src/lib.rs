@@ -1,0 +1,22 @@
+//! The evenkeel gateway: a reverse proxy that keeps answering, truthfully, while its dependencies fail.
+//!
+//! A contract file says what is promised on which route; each route is a guard of the `evenkeel` library, and
+//! this package is what HTTP needs around it: connections, bodies, labels, metrics.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`config`] | the contract file: every problem at once, with its line |
+//! | [`proxy`] | from a request to its answer |
+//! | [`telemetry`] | series and log lines |
+//! | [`cli`] | the verbs of the `evenkeel` program |
+//! | [`demo`] | what an outage looks like with and without a ladder |
+
+mod admin;
+pub mod cli;
+pub mod config;
+pub mod demo;
+mod gateway;
+pub mod proxy;
+pub mod telemetry;
+
+pub use gateway::{Gateway, StartError, workers};

@@ -1,0 +1,249 @@
+//! Decides what a running gateway is made of: a contract turned into routes, dependencies, stores and counters.
+//! It exists so that everything is built, or refused with every problem, before the first connection is taken.
+//! It refuses to open sockets; the server does.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, AtomicUsize, Ordering},
+};
+
+use evenkeel::{BreakerBuilder, Dependency, Engine, Memory, Problems, Resource};
+use evenkeel_core::{BreakerRules, OpenFor};
+use evenkeel_http::{hop::Via, problem::ProblemKind};
+
+use super::{
+    buffers::Buffers,
+    labels::{self, Labels},
+    limits::Limits,
+    route::{Common, Route},
+    router::Router,
+    upstream::Upstream,
+};
+use crate::config::{Breaker, Contract};
+
+/// Requests that never became a call, by what was wrong with them.
+pub(crate) const MISDIRECTED: [ProblemKind; 3] = [
+    ProblemKind::BadRequest,
+    ProblemKind::NoSuchRoute,
+    ProblemKind::MethodNotAllowed,
+];
+
+/// A gateway without its sockets.
+#[derive(Debug)]
+pub struct App {
+    pub(crate) engine: Engine,
+    pub(crate) memory: Memory<super::whole::Reply>,
+    pub(crate) buffers: Buffers,
+    pub(crate) limits: Limits,
+    pub(crate) routes: Vec<Arc<Route>>,
+    pub(crate) dependencies: Vec<(Dependency, Arc<Upstream>)>,
+    pub(crate) resources: Vec<Resource>,
+    pub(super) router: Router,
+    pub(super) labels: Labels,
+    pub(super) in_flight: AtomicUsize,
+    misdirected: [AtomicU64; MISDIRECTED.len()],
+}
+
+impl App {
+    /// Builds everything that a contract names.
+    ///
+    /// # Errors
+    /// Every problem that the engine finds, placed as in the file.
+    pub fn build(
+        contract: &Contract,
+        engine: &Engine,
+        limits: Limits,
+        workers: usize,
+    ) -> Result<Self, Problems> {
+        let mut problems = Problems::default();
+        let via = Via::new(labels::NAME).map_err(|error| {
+            let mut problems = Problems::default();
+            problems.add("gateway", &error.to_string(), "a token", "rename it");
+            problems
+        })?;
+        let memory = Memory::new(contract.gateway.memory as u64);
+        let common = Common {
+            engine: engine.clone(),
+            memory: memory.clone(),
+            buffers: Buffers::new(contract.gateway.buffers),
+            limits,
+            via,
+        };
+        let resources = resources(contract, engine, &mut problems);
+        let dependencies = dependencies(contract, engine, &resources, workers, &mut problems);
+        let mut router = Router::default();
+        let mut routes = Vec::new();
+        for (index, route) in contract.routes.iter().enumerate() {
+            // A route whose dependency has problems is not built: those are told, and are enough.
+            let Some((dependency, upstream)) = dependencies
+                .iter()
+                .find(|(dependency, _)| dependency.name() == route.from)
+            else {
+                continue;
+            };
+            match Route::build(route, dependency, upstream, &common) {
+                Ok(built) => {
+                    router.add(&route.pattern, routes.len());
+                    routes.push(Arc::new(built));
+                }
+                Err(found) => problems.absorb(&format!("routes[{index}]"), unwrapped(&found)),
+            }
+        }
+        problems.or(Self {
+            engine: common.engine,
+            memory,
+            buffers: common.buffers,
+            limits,
+            routes,
+            dependencies,
+            resources,
+            router,
+            labels: Labels::new(),
+            in_flight: AtomicUsize::new(0),
+            misdirected: std::array::from_fn(|_| AtomicU64::new(0)),
+        })
+    }
+
+    /// Returns the engine that everything runs on.
+    #[must_use]
+    pub const fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// Returns the counters of the route of this name.
+    #[must_use]
+    pub fn counts(&self, route: &str) -> Option<evenkeel::Counts> {
+        let route = self.routes.iter().find(|known| known.name == route)?;
+        Some(route.guard.counts())
+    }
+
+    /// Returns the dependency of this name.
+    #[must_use]
+    pub fn dependency(&self, name: &str) -> Option<&Dependency> {
+        self.dependencies
+            .iter()
+            .map(|(dependency, _)| dependency)
+            .find(|dependency| dependency.name() == name)
+    }
+
+    /// Returns how many connections to this dependency are idle.
+    #[must_use]
+    pub fn idle_connections(&self, name: &str) -> usize {
+        self.dependencies
+            .iter()
+            .find(|(dependency, _)| dependency.name() == name)
+            .map_or(0, |(_, upstream)| upstream.idle())
+    }
+
+    /// Returns the snapshots in use: how many, and their bytes.
+    #[must_use]
+    pub fn snapshots(&self) -> (usize, u64) {
+        (self.memory.count(), self.memory.bytes())
+    }
+
+    /// Returns the bytes of bodies that are being held back.
+    #[must_use]
+    pub fn buffered(&self) -> usize {
+        self.buffers.used()
+    }
+
+    /// Looks after idle connections. Called every [`super::upstream::SWEEP_EVERY`].
+    pub(crate) fn sweep(&self) {
+        for (_, upstream) in &self.dependencies {
+            upstream.sweep();
+        }
+    }
+
+    /// Returns how many requests have arrived and have no answer yet.
+    #[must_use]
+    pub fn requests_in_flight(&self) -> usize {
+        self.in_flight.load(Ordering::Relaxed)
+    }
+
+    /// Counts a request that became no call.
+    pub(super) fn note_misdirected(&self, kind: ProblemKind) {
+        if let Some(index) = MISDIRECTED.iter().position(|known| *known == kind) {
+            self.misdirected[index].fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Returns how many requests became no call, by what was wrong.
+    pub(crate) fn misdirected(&self) -> impl Iterator<Item = (ProblemKind, u64)> {
+        MISDIRECTED
+            .into_iter()
+            .zip(&self.misdirected)
+            .map(|(kind, count)| (kind, count.load(Ordering::Relaxed)))
+    }
+}
+
+fn resources(contract: &Contract, engine: &Engine, problems: &mut Problems) -> Vec<Resource> {
+    let mut built = Vec::new();
+    for resource in &contract.resources {
+        match engine.resource(&resource.name, resource.concurrency) {
+            Ok(resource) => built.push(resource),
+            Err(found) => problems.absorb("resources", found),
+        }
+    }
+    built
+}
+
+fn dependencies(
+    contract: &Contract,
+    engine: &Engine,
+    resources: &[Resource],
+    workers: usize,
+    problems: &mut Problems,
+) -> Vec<(Dependency, Arc<Upstream>)> {
+    let mut built = Vec::new();
+    for dependency in &contract.dependencies {
+        let mut builder = engine.dependency(&dependency.name).timeout(dependency.timeout);
+        if let Some(permits) = dependency.concurrency {
+            builder = builder.concurrency(permits);
+        }
+        if let Breaker::On(rules) = &dependency.breaker {
+            builder = builder.breaker(|breaker| with_rules(breaker, rules));
+        }
+        for resource in resources {
+            if dependency.uses.iter().any(|used| used == resource.name()) {
+                builder = builder.uses(resource);
+            }
+        }
+        match builder.build() {
+            Ok(handle) => built.push((handle, Upstream::new(&dependency.upstream, workers))),
+            Err(found) => problems.absorb(&format!("dependencies.{}", dependency.name), found),
+        }
+    }
+    built
+}
+
+/// Writes checked rules in the words of the library.
+fn with_rules(mut breaker: BreakerBuilder, rules: &BreakerRules) -> BreakerBuilder {
+    if let Some(failures) = rules.consecutive {
+        breaker = breaker.consecutive(failures);
+    }
+    if let Some(ratio) = rules.ratio {
+        breaker = breaker.failure_ratio(ratio.failures_ppm, ratio.window, ratio.min_calls);
+    }
+    breaker = match rules.open_for {
+        OpenFor::Manual => breaker.open_until_probed(),
+        OpenFor::Timed {
+            first,
+            longest,
+            jitter_ppm,
+        } => breaker.open_for(first, longest).jitter(jitter_ppm),
+    };
+    if let Some(lease) = rules.lease {
+        breaker = breaker.lease(lease);
+    }
+    breaker.probes(rules.probes).close_after(rules.close_after)
+}
+
+/// The engine places the problems of a guard under `read`; in a contract file they stand in the route itself.
+fn unwrapped(found: &Problems) -> Problems {
+    let mut problems = Problems::default();
+    for problem in found.list() {
+        let place = problem.place.strip_prefix("read.").unwrap_or(&problem.place);
+        problems.add(place, &problem.seen, &problem.allowed, &problem.mend);
+    }
+    problems
+}

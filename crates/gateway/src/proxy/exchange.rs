@@ -1,0 +1,311 @@
+//! Decides how one attempt is carried out: sent, received, held back or let through, judged.
+//! It exists as a value shared by the call and its work, because the work may go on without the call, and what
+//! cannot be copied (a stream, the original fields) is handed from one to the other through it.
+//! It refuses to know the ladder; it reports what came, and the engine decides.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
+use bytes::{Bytes, BytesMut};
+use evenkeel::{Class, Keep, Permit};
+use evenkeel_http::{dates::HttpDate, facts::RequestFacts, hop::strip_hop_by_hop, status::in_error_set};
+use http::{
+    HeaderMap, HeaderValue, Method, StatusCode,
+    header::{DATE, TRANSFER_ENCODING},
+    request::Parts,
+    response,
+};
+use parking_lot::Mutex;
+
+use super::{
+    buffers::Lease,
+    forward::{self, Peer},
+    keep::{self, Received, Verdict, Why},
+    route::Route,
+    stream::Stream,
+    trouble::Trouble,
+    upstream::Head,
+    whole::{Reply, Whole, compact},
+};
+
+/// One request and the attempt made for it.
+#[derive(Debug)]
+pub(crate) struct Exchange {
+    pub(super) route: Arc<Route>,
+    pub(super) request: Parts,
+    pub(super) authority: HeaderValue,
+    pub(super) peer: Arc<Peer>,
+    pub(super) handed: Mutex<Handed>,
+    /// A connection was there and the request was written to it.
+    pub(super) connected: AtomicBool,
+}
+
+/// What the work hands to the call beside its result.
+#[derive(Debug, Default)]
+pub(super) struct Handed {
+    /// The fields as they came, so that they need not be copied for the one who asked.
+    pub(super) headers: Option<HeaderMap>,
+    pub(super) stream: Option<Box<Stream>>,
+    pub(super) lease: Option<Lease>,
+}
+
+/// A body that was read, or as much of it as may be held back.
+enum Read {
+    Whole(Bytes, Lease),
+    Flowing(Stream, Why),
+}
+
+impl Exchange {
+    /// Makes the attempt.
+    pub(super) async fn run(&self, permit: Option<Permit<'static>>) -> Result<Reply, Trouble> {
+        let route = &self.route;
+        let head = route
+            .upstream
+            .send(|| {
+                self.connected.store(true, Ordering::Relaxed);
+                forward::outgoing(
+                    &self.request,
+                    &self.authority,
+                    &self.peer,
+                    &route.via,
+                    route.keeps,
+                )
+            })
+            .await?;
+        let Head { response, link } = head;
+        let (parts, body) = response.into_parts();
+        if parts.status == StatusCode::SWITCHING_PROTOCOLS {
+            // Nobody asked for another protocol: what follows on this connection is no answer (rule M09).
+            return Err(Trouble::Unreadable);
+        }
+        let home = Arc::clone(&route.upstream);
+        let mut stream = Stream::new(body, link, home, permit, route.limits.stream_idle);
+        if stream.length() == Some(0) {
+            stream.end_now().await;
+        }
+        if !self.holds_back() {
+            return self.let_through(parts, stream, None);
+        }
+        // Without a length and without chunks the end of the body cannot be told from a cut (rule M02).
+        let end_is_known = stream.length().is_some() || parts.headers.contains_key(TRANSFER_ENCODING);
+        match self.read(stream).await? {
+            Read::Flowing(stream, why) => self.let_through(parts, stream, Some(why)),
+            Read::Whole(body, lease) => {
+                let verdict = if end_is_known {
+                    self.judge(&parts, &body)
+                } else {
+                    Verdict::leave(self.route.keeps.then_some(Why::UnknownEnd))
+                };
+                self.whole(parts, body, lease, verdict)
+            }
+        }
+    }
+
+    /// Bodies are held back where a lower rung could still help, or where several callers may share them.
+    fn holds_back(&self) -> bool {
+        self.route.has_ladder || self.route.coalesces
+    }
+
+    async fn read(&self, mut stream: Stream) -> Result<Read, Trouble> {
+        let (max, buffers) = (self.route.max_body, &self.route.buffers);
+        let announced = match stream.length() {
+            None => 0,
+            Some(length) => match usize::try_from(length) {
+                Ok(length) if length <= max => length,
+                Ok(_) | Err(_) => return Ok(Read::Flowing(stream, Why::TooLarge)),
+            },
+        };
+        let Some(mut lease) = buffers.take(announced) else {
+            return Ok(Read::Flowing(stream, Why::BuffersFull));
+        };
+        let mut read = Pieces::of(announced);
+        let mut room = announced;
+        while let Some(frame) = stream.next().await {
+            // Trailers are not held back; nothing that is kept may depend on them.
+            let Ok(piece) = frame?.into_data() else { continue };
+            read.add(piece);
+            let length = read.length();
+            let why = if length > max {
+                Some(Why::TooLarge)
+            } else if length > room && !lease.grow(length - room) {
+                Some(Why::BuffersFull)
+            } else {
+                None
+            };
+            if let Some(why) = why {
+                stream.put_ahead(read.joined());
+                return Ok(Read::Flowing(stream, why));
+            }
+            room = room.max(length);
+        }
+        Ok(Read::Whole(read.joined(), lease))
+    }
+
+    /// Hands the stream to the caller.
+    fn let_through(&self, head: response::Parts, stream: Stream, why: Option<Why>) -> Result<Reply, Trouble> {
+        if let Some(why) = why {
+            self.route.note_not_kept(why);
+        }
+        let status = head.status;
+        let keep = if self.route.keeps {
+            keep::flowing(&self.facts(), status, &head.headers)
+        } else {
+            Keep::Leave
+        };
+        *self.handed.lock() = Handed {
+            headers: Some(self.answered(head)),
+            stream: Some(Box::new(stream)),
+            lease: None,
+        };
+        if in_error_set(status) {
+            return Err(Trouble::ErrorAnswer(status, None));
+        }
+        Ok(Reply::Streamed(status, keep))
+    }
+
+    fn whole(
+        &self,
+        head: response::Parts,
+        body: Bytes,
+        lease: Lease,
+        verdict: Verdict,
+    ) -> Result<Reply, Trouble> {
+        if let Some(why) = verdict.why_not {
+            self.route.note_not_kept(why);
+        }
+        let status = head.status;
+        let headers = self.answered(head);
+        // What goes into the store or to several callers is copied out of the connection's buffers.
+        let (stored, body, original) = if verdict.shared.is_some() {
+            (compact(&headers), Bytes::copy_from_slice(&body), Some(headers))
+        } else {
+            (headers, body, None)
+        };
+        let whole = Arc::new(Whole {
+            status,
+            headers: stored,
+            body,
+            terms: verdict.terms,
+            lifetime: verdict.lifetime,
+            shared: verdict.shared,
+        });
+        *self.handed.lock() = Handed {
+            headers: original,
+            stream: None,
+            lease: Some(lease),
+        };
+        if in_error_set(status) {
+            return Err(Trouble::ErrorAnswer(status, Some(whole)));
+        }
+        Ok(Reply::Whole(whole))
+    }
+
+    /// Judges a complete answer as it was received.
+    fn judge(&self, head: &response::Parts, body: &Bytes) -> Verdict {
+        let wanted = self.route.keeps || self.route.coalesces;
+        let is_answer = Class::of_status(head.status.as_u16()) == Class::Answer;
+        if !wanted || !is_answer || self.request.method == Method::HEAD {
+            return Verdict::leave(None);
+        }
+        let received = Received {
+            request: &self.facts(),
+            request_headers: &self.request.headers,
+            status: head.status,
+            headers: &head.headers,
+            body,
+            at: self.route.engine.now().wall,
+        };
+        keep::judge(&received, &self.route.keep_if)
+    }
+
+    /// Reads what the store rules need to know of the request.
+    pub(super) fn facts(&self) -> RequestFacts {
+        RequestFacts::of(&self.request.method, &self.request.headers, NO_IGNORED_COOKIES)
+    }
+
+    /// Prepares the fields of an answer for this side of the gateway.
+    fn answered(&self, head: response::Parts) -> HeaderMap {
+        let mut headers = head.headers;
+        headers.reserve(ADDED);
+        strip_hop_by_hop(&mut headers);
+        self.route.via.append(&mut headers, head.version);
+        if self.route.keeps && !headers.contains_key(DATE) {
+            let now = self.route.engine.now().wall.as_secs();
+            headers.insert(DATE, HttpDate::from_unix_seconds(now).to_value());
+        }
+        headers
+    }
+}
+
+/// Contracts cannot name cookies to be ignored yet: every cookie counts.
+const NO_IGNORED_COOKIES: &[&str] = &[];
+
+/// The fields added to a live answer: `Via`, `Date`, and the two labels.
+const ADDED: usize = 4;
+
+/// A body being read. A single piece, the usual case, is not copied; more are copied together, so that a body
+/// of many small ones takes no more than its length.
+struct Pieces {
+    first: Bytes,
+    joined: BytesMut,
+    announced: usize,
+}
+
+impl Pieces {
+    fn of(announced: usize) -> Self {
+        Self {
+            first: Bytes::new(),
+            joined: BytesMut::new(),
+            announced,
+        }
+    }
+
+    fn length(&self) -> usize {
+        self.first.len() + self.joined.len()
+    }
+
+    fn add(&mut self, piece: Bytes) {
+        if self.length() == 0 {
+            self.first = piece;
+            return;
+        }
+        if !self.first.is_empty() {
+            self.joined
+                .reserve(self.announced.max(self.first.len() + piece.len()));
+            self.joined.extend_from_slice(&std::mem::take(&mut self.first));
+        }
+        self.joined.extend_from_slice(&piece);
+    }
+
+    fn joined(self) -> Bytes {
+        if self.joined.is_empty() {
+            self.first
+        } else {
+            self.joined.freeze()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_come_out_in_order_and_an_empty_one_changes_nothing() {
+        for (pieces, whole) in [
+            (&[][..], ""),
+            (&["", ""], ""),
+            (&["a"], "a"),
+            (&["", "a", "", "bc", "d"], "abcd"),
+        ] {
+            let mut read = Pieces::of(0);
+            for piece in pieces {
+                read.add(Bytes::from_static(piece.as_bytes()));
+            }
+            assert_eq!(read.length(), whole.len());
+            assert_eq!(read.joined(), whole);
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! Decides what of a request is sent on: its target and fields, without what ends here, with what is added here.
+//! It exists so that an upstream sees one request, however strange the client's was.
+//! It refuses to pass on what a client says about its own origin, and what would make the answer partial on
+//! routes that keep answers.
+
+use std::net::IpAddr;
+
+use bytes::Bytes;
+use evenkeel_http::hop::{Via, strip_hop_by_hop};
+use http::{
+    HeaderMap, HeaderName, HeaderValue, Request, Uri,
+    header::{FORWARDED, HOST},
+    request::Parts,
+};
+use http_body_util::Empty;
+
+use super::link::Outgoing;
+
+const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
+
+/// What is said about a client, made once per connection.
+#[derive(Debug)]
+pub(crate) struct Peer {
+    address: HeaderValue,
+    forwarded: HeaderValue,
+}
+
+impl Peer {
+    pub(crate) fn new(address: IpAddr) -> Self {
+        let address = address.to_canonical();
+        let node = match address {
+            IpAddr::V4(address) => format!("for={address};proto=http"),
+            IpAddr::V6(address) => format!("for=\"[{address}]\";proto=http"),
+        };
+        let value = |text: String| {
+            HeaderValue::try_from(text).unwrap_or_else(|_| HeaderValue::from_static("unknown"))
+        };
+        Self {
+            address: value(address.to_string()),
+            forwarded: value(node),
+        }
+    }
+}
+
+/// The fields added to a request. There is no `X-Forwarded-Host`: the `Host` itself is passed on.
+const ADDED: usize = 4;
+
+/// Makes the request that is sent on. `whole` says that the answer has to be the whole one, because it may be
+/// kept: validators and ranges then stay here.
+pub(super) fn outgoing(
+    request: &Parts,
+    authority: &HeaderValue,
+    peer: &Peer,
+    via: &Via,
+    whole: bool,
+) -> Outgoing {
+    let mut headers = request.headers.clone();
+    headers.reserve(ADDED);
+    strip_hop_by_hop(&mut headers);
+    remove(&mut headers, |name| ends_here(name, whole));
+    via.append(&mut headers, request.version);
+    if request.uri.authority().is_some() {
+        headers.insert(HOST, authority.clone());
+    }
+    headers.insert(X_FORWARDED_FOR, peer.address.clone());
+    headers.insert(X_FORWARDED_PROTO, HeaderValue::from_static("http"));
+    headers.insert(FORWARDED, peer.forwarded.clone());
+    let mut outgoing = Request::new(Empty::<Bytes>::new());
+    *outgoing.method_mut() = request.method.clone();
+    *outgoing.uri_mut() = match request.uri.path_and_query() {
+        Some(target) if request.uri.authority().is_some() => Uri::from(target.clone()),
+        Some(_) | None => request.uri.clone(),
+    };
+    *outgoing.headers_mut() = headers;
+    outgoing
+}
+
+/// Removes every field that `ends` picks. Most requests hold none: one pass over the names.
+fn remove(headers: &mut HeaderMap, ends: impl Fn(&HeaderName) -> bool) {
+    while let Some(name) = headers.keys().find(|name| ends(name)).cloned() {
+        headers.remove(name);
+    }
+}
+
+/// Tells whether a field of a request is not sent on.
+///
+/// Bodies of Read requests are not sent on, so neither are the fields that announce one. Fields by which a
+/// client could change what the answer is about, without that being in the key, are nobody's to send yet.
+fn ends_here(name: &HeaderName, whole: bool) -> bool {
+    let name = name.as_str();
+    match name.as_bytes().first() {
+        Some(b'c') => name == "content-length",
+        Some(b'e') => name == "expect",
+        Some(b'f') => name == "forwarded",
+        Some(b'i') => whole && matches!(name, "if-none-match" | "if-modified-since" | "if-range"),
+        Some(b'r') => whole && name == "range",
+        Some(b'x') => {
+            name.starts_with("x-forwarded-")
+                || matches!(
+                    name,
+                    "x-real-ip"
+                        | "x-original-url"
+                        | "x-rewrite-url"
+                        | "x-http-method"
+                        | "x-http-method-override"
+                        | "x-method-override"
+                )
+        }
+        Some(_) | None => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sent(fields: &[(&'static str, &'static str)], whole: bool) -> Outgoing {
+        let mut request = Request::get("http://a.example/x?y").body(()).unwrap();
+        for (name, value) in fields {
+            request
+                .headers_mut()
+                .append(*name, HeaderValue::from_static(value));
+        }
+        let (parts, ()) = request.into_parts();
+        let peer = Peer::new("192.0.2.7".parse().unwrap());
+        let via = Via::new("evenkeel").unwrap();
+        outgoing(&parts, &HeaderValue::from_static("a.example"), &peer, &via, whole)
+    }
+
+    #[test]
+    fn what_a_client_says_about_its_origin_is_replaced_by_what_is_known() {
+        let sent = sent(
+            &[
+                ("x-forwarded-for", "1.2.3.4"),
+                ("x-forwarded-port", "99"),
+                ("forwarded", "for=evil"),
+                ("x-real-ip", "1.2.3.4"),
+                ("x-http-method-override", "DELETE"),
+                ("connection", "x-forwarded-proto"),
+            ],
+            false,
+        );
+        let fields: Vec<(&str, &str)> = sent
+            .headers()
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.to_str().unwrap()))
+            .collect();
+        assert_eq!(
+            fields,
+            [
+                ("via", "1.1 evenkeel"),
+                ("host", "a.example"),
+                ("x-forwarded-for", "192.0.2.7"),
+                ("x-forwarded-proto", "http"),
+                ("forwarded", "for=192.0.2.7;proto=http"),
+            ]
+        );
+        assert_eq!(sent.uri(), "/x?y");
+    }
+
+    #[test]
+    fn validators_and_ranges_stay_here_only_where_answers_are_kept() {
+        let fields = [
+            ("range", "bytes=0-1"),
+            ("if-none-match", "\"a\""),
+            ("if-match", "\"b\""),
+            ("content-length", "3"),
+        ];
+        let names = |whole| -> Vec<String> {
+            let sent = sent(&fields, whole);
+            sent.headers().keys().take(2).map(ToString::to_string).collect()
+        };
+        assert_eq!(names(false), ["range", "if-none-match"]);
+        assert_eq!(names(true), ["if-match", "via"]);
+    }
+
+    #[test]
+    fn an_ipv6_client_is_written_as_rfc_7239_asks() {
+        let peer = Peer::new("2001:db8::1".parse().unwrap());
+        assert_eq!(peer.forwarded, "for=\"[2001:db8::1]\";proto=http");
+        assert_eq!(Peer::new("::ffff:10.0.0.1".parse().unwrap()).address, "10.0.0.1");
+    }
+}

@@ -1,0 +1,233 @@
+//! Decides what becomes of a complete answer in the store: kept, left out, or the old one removed with it.
+//! It exists so that the rules of HTTP, the contract's `keep_if` and the engine's terms meet in one place.
+//! It refuses to keep what is itself degraded: another gateway's stale answer is no good answer.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use evenkeel::{Keep, Terms, Wall};
+use evenkeel_http::{
+    age::{corrected_initial_age, freshness_lifetime, stale_limit},
+    dates::HttpDate,
+    degraded::DEGRADED,
+    facts::{RequestFacts, ResponseHead, Sharing, StoredFacts},
+    freshness::{DataFreshness, X_DATA_FRESHNESS},
+    reuse::stale_forbidden,
+    store_rules::{NotKept, may_keep},
+    vary::Variant,
+};
+use http::{HeaderMap, StatusCode};
+
+use super::whole::Shared;
+use crate::config::KeepIf;
+
+/// Why an answer was not kept; the words are metric labels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Why {
+    /// A rule of HTTP.
+    Http(NotKept),
+    /// `keep_if` of the contract.
+    NotWorthKeeping,
+    /// It is itself a degraded answer.
+    Degraded,
+    /// Its body is larger than `max_body`.
+    TooLarge,
+    /// No room was left to hold its body back.
+    BuffersFull,
+    /// Its body ends where the connection does, so nobody can tell whether it is complete.
+    UnknownEnd,
+}
+
+impl Why {
+    /// Every word, in the order of its index.
+    pub(crate) fn all() -> impl Iterator<Item = Self> {
+        let own = [
+            Self::NotWorthKeeping,
+            Self::Degraded,
+            Self::TooLarge,
+            Self::BuffersFull,
+            Self::UnknownEnd,
+        ];
+        NotKept::ALL.into_iter().map(Self::Http).chain(own)
+    }
+
+    /// How many words there are.
+    pub(crate) const COUNT: usize = NotKept::ALL.len() + 5;
+
+    /// Returns the place of this word in [`Why::all`].
+    pub(crate) fn index(self) -> usize {
+        Self::all().position(|why| why == self).unwrap_or(0)
+    }
+
+    /// Returns the stable word.
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Http(why) => why.as_str(),
+            Self::NotWorthKeeping => "not-worth-keeping",
+            Self::Degraded => "degraded",
+            Self::TooLarge => "too-large",
+            Self::BuffersFull => "buffers-full",
+            Self::UnknownEnd => "unknown-end",
+        }
+    }
+}
+
+/// What was decided.
+#[derive(Debug)]
+pub(super) struct Verdict {
+    pub(super) terms: Terms,
+    pub(super) lifetime: Option<Duration>,
+    pub(super) shared: Option<Shared>,
+    pub(super) why_not: Option<Why>,
+}
+
+impl Verdict {
+    /// Nothing is kept, and what is kept already stays.
+    pub(super) fn leave(why_not: Option<Why>) -> Self {
+        Self::of(Keep::Leave, why_not)
+    }
+
+    fn of(keep: Keep, why_not: Option<Why>) -> Self {
+        Self {
+            terms: Terms {
+                keep,
+                ..Terms::default()
+            },
+            lifetime: None,
+            shared: None,
+            why_not,
+        }
+    }
+}
+
+/// A complete answer and the request that it answers, both as received.
+#[derive(Debug)]
+pub(super) struct Received<'a> {
+    pub(super) request: &'a RequestFacts,
+    pub(super) request_headers: &'a HeaderMap,
+    pub(super) status: StatusCode,
+    pub(super) headers: &'a HeaderMap,
+    pub(super) body: &'a Bytes,
+    pub(super) at: Wall,
+}
+
+/// Judges an answer that is not an error.
+pub(super) fn judge(received: &Received<'_>, keep_if: &KeepIf) -> Verdict {
+    let head = ResponseHead::of(received.status, received.headers);
+    if let Err(why) = may_keep(Sharing::Shared, received.request, &head) {
+        let unreadable_request = received.request.directives.unreadable;
+        return Verdict::of(after(why, unreadable_request), Some(Why::Http(why)));
+    }
+    if is_degraded(received.headers) {
+        return Verdict::leave(Some(Why::Degraded));
+    }
+    // Selectable by the rules above.
+    let Ok(variant) = Variant::of(received.headers, received.request_headers) else {
+        return Verdict::of(Keep::Remove, Some(Why::Http(NotKept::VaryUnusable)));
+    };
+    let at = HttpDate::from_unix_seconds(received.at.as_secs());
+    let said = head.directives;
+    let lifetime = freshness_lifetime(&said, received.headers, Sharing::Shared, at);
+    let worth = is_worth_keeping(received, keep_if);
+    Verdict {
+        terms: Terms {
+            keep: if worth { Keep::Yes } else { Keep::Leave },
+            own_limit: stale_limit(lifetime, said.stale_if_error),
+            stale_forbidden: stale_forbidden(Sharing::Shared, &said).is_some(),
+            // The engine counts from the beginning of the attempt, so the response delay is in the age already.
+            already: corrected_initial_age(received.headers, at, Duration::ZERO),
+        },
+        lifetime,
+        shared: Some(Shared {
+            facts: StoredFacts {
+                authorization: received.request.authorization,
+                directives: said,
+            },
+            variant,
+        }),
+        why_not: (!worth).then_some(Why::NotWorthKeeping),
+    }
+}
+
+/// Decides what becomes of the old snapshot when the body of an answer is not held back: the answer cannot be kept,
+/// so it is as with one that may not be.
+pub(super) fn flowing(request: &RequestFacts, status: StatusCode, headers: &HeaderMap) -> Keep {
+    if is_degraded(headers) {
+        return Keep::Leave;
+    }
+    match may_keep(Sharing::Shared, request, &ResponseHead::of(status, headers)) {
+        Ok(()) => Keep::Remove,
+        Err(why) => after(why, request.directives.unreadable),
+    }
+}
+
+/// What becomes of the old snapshot when a new answer may not be kept: it is superseded and goes, unless the
+/// reason lies in who asked or how, which says nothing about what others were given.
+const fn after(why: NotKept, unreadable_request: bool) -> Keep {
+    match why {
+        NotKept::Method
+        | NotKept::RequestNoStore
+        | NotKept::Authorization
+        | NotKept::Cookie
+        | NotKept::Partial => Keep::Leave,
+        NotKept::UnreadableCacheControl if unreadable_request => Keep::Leave,
+        NotKept::Status
+        | NotKept::NoStore
+        | NotKept::UnreadableCacheControl
+        | NotKept::Private
+        | NotKept::SetCookie
+        | NotKept::VaryStar
+        | NotKept::VaryUnusable => Keep::Remove,
+    }
+}
+
+/// Tells whether an answer says of itself that it is less than live data.
+pub(super) fn is_degraded(headers: &HeaderMap) -> bool {
+    let fresh = DataFreshness::Fresh.as_str().as_bytes();
+    headers.contains_key(DEGRADED)
+        || headers
+            .get(X_DATA_FRESHNESS)
+            .is_some_and(|said| said.as_bytes() != fresh)
+}
+
+fn is_worth_keeping(received: &Received<'_>, keep_if: &KeepIf) -> bool {
+    let status = keep_if.status.is_empty() || keep_if.status.contains(&received.status);
+    status && !(keep_if.not_empty && is_empty(received.body))
+}
+
+/// Tells whether a body is nothing: no bytes, or an empty JSON array, object or null, with blanks around.
+fn is_empty(body: &[u8]) -> bool {
+    let text = body.trim_ascii();
+    let inner = |open: u8, close: u8| {
+        text.first() == Some(&open)
+            && text.last() == Some(&close)
+            && text
+                .get(1..text.len() - 1)
+                .is_some_and(|inner| inner.trim_ascii().is_empty())
+    };
+    text.is_empty() || text == b"null" || inner(b'[', b']') || inner(b'{', b'}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_why_stands_at_its_own_index_and_has_its_own_word() {
+        let words: std::collections::BTreeSet<&str> = Why::all().map(Why::as_str).collect();
+        assert_eq!(words.len(), Why::COUNT);
+        for (index, why) in Why::all().enumerate() {
+            assert_eq!(why.index(), index);
+        }
+    }
+
+    #[test]
+    fn an_empty_list_is_nothing_and_a_list_of_nothing_is_something() {
+        for body in ["", " \n", "[]", "{ }", " [\n] ", "null"] {
+            assert!(is_empty(body.as_bytes()), "{body:?}");
+        }
+        for body in ["[[]]", "{\"a\":[]}", "0", "\"\"", "[", "]", "{]"] {
+            assert!(!is_empty(body.as_bytes()), "{body:?}");
+        }
+    }
+}

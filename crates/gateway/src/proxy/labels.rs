@@ -1,0 +1,172 @@
+//! Decides what an answer says about itself: which cache handled it, how old it is, what failed, what stands in.
+//! It exists so that a client, a log and a person can tell a stand-in from live data without guessing.
+//! It refuses names of dependencies, addresses and error texts: only words of the engine and of RFC 9209.
+
+use std::time::Duration;
+
+use evenkeel::{Answer, Reason, Rung};
+use evenkeel_http::{
+    age::{age_value, ttl},
+    cache_status::{CACHE_STATUS, CacheStatus, Forward, Handling},
+    dates::HttpDate,
+    degraded::{DEGRADED, DegradedPart, StandIn, degraded_value},
+    freshness::{DataFreshness, X_DATA_FRESHNESS},
+    proxy_status::{ProxyError, ProxyStatus},
+};
+use http::{HeaderMap, HeaderValue, header::AGE};
+
+use super::{
+    keep::is_degraded,
+    trouble::Trouble,
+    whole::{Reply, Whole},
+};
+
+/// The name under which this gateway speaks in `Via`, `Cache-Status` and `Proxy-Status`.
+pub const NAME: &str = "evenkeel";
+
+/// The labels of live answers, made once.
+#[derive(Debug)]
+pub(crate) struct Labels {
+    passed: HeaderValue,
+    stored: HeaderValue,
+}
+
+impl Labels {
+    pub(crate) fn new() -> Self {
+        let label = |stored| {
+            let handling = Handling::Forwarded {
+                why: Forward::Bypass,
+                status: None,
+                stored,
+                collapsed: None,
+            };
+            CacheStatus {
+                cache: NAME,
+                handling,
+                ttl: None,
+                detail: None,
+            }
+            .to_value()
+        };
+        Self {
+            passed: label(false),
+            stored: label(true),
+        }
+    }
+
+    /// Labels an answer that was asked for. An error answer that is passed on has no data, so no freshness.
+    pub(super) fn live(&self, headers: &mut HeaderMap, stored: bool, is_data: bool) {
+        let status = if stored { &self.stored } else { &self.passed };
+        headers.append(CACHE_STATUS, status.clone());
+        // What an upstream says about being degraded stays true here.
+        if is_data && !is_degraded(headers) {
+            headers.insert(
+                X_DATA_FRESHNESS,
+                HeaderValue::from_static(DataFreshness::Fresh.as_str()),
+            );
+        }
+    }
+}
+
+/// Labels an answer of a lower rung.
+pub(super) fn degraded(
+    headers: &mut HeaderMap,
+    route: &str,
+    answer: &Answer<Reply, Trouble>,
+    connected: bool,
+) {
+    let reason = answer.reason.map_or("unknown", Reason::as_str);
+    let freshness = match (&answer.value, answer.rung) {
+        (Reply::Whole(whole), _) => {
+            let age = answer.age.unwrap_or_default();
+            headers.insert(AGE, age_value(age));
+            cache_status(whole, answer, age, reason).append_to(headers);
+            DataFreshness::Stale
+        }
+        (Reply::Default(_) | Reply::Streamed(..), _) => DataFreshness::Default,
+    };
+    freshness.set_on(headers);
+    let part = DegradedPart {
+        part: route,
+        stand_in: if answer.rung == Rung::Default {
+            StandIn::Default
+        } else {
+            StandIn::Stale
+        },
+        age: answer.age,
+        observed: answer
+            .observed
+            .map(|at| HttpDate::from_unix_seconds(at.as_secs())),
+        reason,
+    };
+    if let Some(value) = degraded_value([part]) {
+        headers.insert(DEGRADED, value);
+    }
+    failure(headers, answer.reason, answer.cause.as_ref(), connected);
+}
+
+/// A stale answer after a failed attempt went forward in vain; one without an attempt is a hit (rule CS2).
+fn cache_status<'a>(
+    whole: &Whole,
+    answer: &Answer<Reply, Trouble>,
+    age: Duration,
+    reason: &'a str,
+) -> CacheStatus<'a> {
+    let lifetime = whole.lifetime.unwrap_or_default();
+    let handling = if answer.reason.is_some_and(Reason::was_attempted) {
+        Handling::Forwarded {
+            why: if age < lifetime {
+                Forward::Bypass
+            } else {
+                Forward::Stale
+            },
+            status: answer.cause.as_ref().and_then(Trouble::status),
+            stored: false,
+            collapsed: None,
+        }
+    } else {
+        Handling::Hit
+    };
+    CacheStatus {
+        cache: NAME,
+        handling,
+        ttl: Some(ttl(lifetime, age)),
+        detail: Some(reason),
+    }
+}
+
+/// Adds what went wrong between here and the dependency.
+pub(super) fn failure(
+    headers: &mut HeaderMap,
+    reason: Option<Reason>,
+    cause: Option<&Trouble>,
+    connected: bool,
+) {
+    let error = match (cause, reason) {
+        (Some(cause), _) => cause.proxy_error(),
+        (None, Some(reason)) => of_reason(reason, connected),
+        (None, None) => None,
+    };
+    let status = ProxyStatus {
+        proxy: NAME,
+        error,
+        received_status: cause.and_then(Trouble::status),
+    };
+    status.append_to(headers);
+}
+
+/// The types of design §14 for reasons that come without an error of the dependency.
+const fn of_reason(reason: Reason, connected: bool) -> Option<ProxyError> {
+    Some(match reason {
+        Reason::DependencyFailed => ProxyError::ConnectionTerminated,
+        Reason::TimedOut if connected => ProxyError::HttpResponseTimeout,
+        Reason::TimedOut => ProxyError::ConnectionTimeout,
+        Reason::Cut => ProxyError::HttpResponseIncomplete,
+        Reason::ErrorAnswer => return None,
+        Reason::Busy => ProxyError::HttpRequestError,
+        Reason::Fault => ProxyError::ProxyInternalError,
+        Reason::BreakerOpen | Reason::ProbeFailed | Reason::Ramping => ProxyError::DestinationUnavailable,
+        Reason::AtCapacity => ProxyError::ConnectionLimitReached,
+        Reason::Held => ProxyError::ProxyInternalResponse,
+    })
+}

@@ -1,0 +1,35 @@
+//! Decides how requests are answered: hyper on both sides, a guard of the library between them.
+//! It exists so that the gateway stays thin: HTTP in, a call through a guard, HTTP out.
+//! It refuses to have a breaker, a limit, an age or a ladder of its own.
+
+mod app;
+mod authority;
+mod buffers;
+mod exchange;
+mod forward;
+mod handle;
+mod keep;
+mod labels;
+mod limits;
+mod link;
+mod outbound;
+mod refuse;
+mod respond;
+mod route;
+mod router;
+mod server;
+mod stream;
+mod trouble;
+mod upstream;
+mod whole;
+
+pub use app::App;
+pub use labels::NAME;
+pub use limits::{FIELDS_MAX, Limits};
+pub use link::RESPONSE_HEAD_MAX;
+pub use refuse::RETRY_AFTER_DEFAULT;
+pub use upstream::{IDLE_MAX, SWEEP_EVERY};
+
+pub(crate) use keep::Why;
+pub(crate) use route::Route;
+pub(crate) use server::{Connections, Stop, serve, serve_with};

@@ -1,0 +1,232 @@
+//! Decides what a client gets for the end of a call: the fields, the labels and the body of its answer.
+//! It exists so that live, stale, default and passed-on answers are made in one place, each from a clean start.
+//! It refuses to mix fields of a failed answer into the one that stands in for it.
+
+use std::sync::{Arc, atomic::Ordering};
+
+use evenkeel::{Answer, Ending, Rung, Unanswered};
+use http::{
+    HeaderMap, HeaderValue, Method, Response, StatusCode,
+    header::{
+        CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, IF_NONE_MATCH,
+    },
+};
+
+use super::{
+    exchange::{Exchange, Handed},
+    labels::{self, Labels},
+    outbound::Outbound,
+    refuse,
+    trouble::Trouble,
+    whole::{Reply, Whole},
+};
+
+/// Makes the response for the end of a call.
+pub(super) fn respond(
+    exchange: &Exchange,
+    end: Result<Answer<Reply, Trouble>, Unanswered<Trouble>>,
+    labels: &Labels,
+) -> Response<Outbound> {
+    let handed = std::mem::take(&mut *exchange.handed.lock());
+    let connected = exchange.connected.load(Ordering::Relaxed);
+    match end {
+        Ok(answer) if answer.rung == Rung::Live => live(exchange, answer.value, handed, labels),
+        Ok(answer) => stand_in(exchange, &answer, connected),
+        Err(end) => match (end.ending, &end.cause) {
+            (Ending::Failed, Some(Trouble::ErrorAnswer(status, whole))) => {
+                passed_on(*status, whole.as_deref(), handed, labels)
+                    .unwrap_or_else(|| refuse::unanswered(&end, connected, || exchange.route.next_turn()))
+            }
+            _ => refuse::unanswered(&end, connected, || exchange.route.next_turn()),
+        },
+    }
+}
+
+fn live(exchange: &Exchange, reply: Reply, handed: Handed, labels: &Labels) -> Response<Outbound> {
+    let Handed {
+        headers,
+        stream,
+        lease,
+    } = handed;
+    let mut response = match reply {
+        Reply::Streamed(status, _) => {
+            let body = stream.map_or(Outbound::Empty, Outbound::Stream);
+            with_status(status, headers.unwrap_or_default(), body)
+        }
+        Reply::Whole(whole) => {
+            // The fields as they came, if this is the one who asked; a copy for those who joined.
+            let (status, body) = (whole.status, whole.body.clone());
+            let stored = whole.terms.keep == evenkeel::Keep::Yes && exchange.route.keeps;
+            let headers = headers.unwrap_or_else(|| match Arc::try_unwrap(whole) {
+                Ok(whole) => whole.headers,
+                Err(shared) => shared.headers.clone(),
+            });
+            let mut response = with_status(status, headers, Outbound::bytes(body, lease));
+            labels.live(response.headers_mut(), stored, true);
+            return finished(exchange, response);
+        }
+        // The engine never calls a default live.
+        Reply::Default(answer) => with_status(
+            answer.status,
+            HeaderMap::new(),
+            Outbound::bytes(answer.body.clone(), None),
+        ),
+    };
+    labels.live(response.headers_mut(), false, true);
+    finished(exchange, response)
+}
+
+fn stand_in(exchange: &Exchange, answer: &Answer<Reply, Trouble>, connected: bool) -> Response<Outbound> {
+    let mut response = match &answer.value {
+        Reply::Whole(whole) => with_status(
+            whole.status,
+            whole.headers.clone(),
+            Outbound::bytes(whole.body.clone(), None),
+        ),
+        Reply::Default(constant) => {
+            let mut headers = HeaderMap::new();
+            headers.insert(CONTENT_TYPE, constant.content_type.clone());
+            with_status(
+                constant.status,
+                headers,
+                Outbound::bytes(constant.body.clone(), None),
+            )
+        }
+        // Streams are never kept, so no rung below live can hold one.
+        Reply::Streamed(status, _) => with_status(*status, HeaderMap::new(), Outbound::Empty),
+    };
+    labels::degraded(response.headers_mut(), &exchange.route.name, answer, connected);
+    finished(exchange, response)
+}
+
+/// Passes an error answer on as it was; `None` if its body went to somebody else.
+fn passed_on(
+    status: StatusCode,
+    whole: Option<&Whole>,
+    handed: Handed,
+    labels: &Labels,
+) -> Option<Response<Outbound>> {
+    let Handed {
+        headers,
+        stream,
+        lease,
+    } = handed;
+    let mut response = match (whole, stream) {
+        (Some(whole), _) => {
+            let headers = headers.unwrap_or_else(|| whole.headers.clone());
+            with_status(status, headers, Outbound::bytes(whole.body.clone(), lease))
+        }
+        (None, Some(stream)) => with_status(status, headers.unwrap_or_default(), Outbound::Stream(stream)),
+        (None, None) => return None,
+    };
+    labels.live(response.headers_mut(), false, false);
+    Some(response)
+}
+
+fn with_status(status: StatusCode, headers: HeaderMap, body: Outbound) -> Response<Outbound> {
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    *response.headers_mut() = headers;
+    response
+}
+
+/// Fits the response to the request: a validator that matches, or a method that asks for the head alone.
+fn finished(exchange: &Exchange, mut response: Response<Outbound>) -> Response<Outbound> {
+    if exchange.route.keeps
+        && response.status() == StatusCode::OK
+        && is_known(&exchange.request.headers, response.headers())
+    {
+        *response.status_mut() = StatusCode::NOT_MODIFIED;
+        for name in [
+            CONTENT_LENGTH,
+            CONTENT_TYPE,
+            CONTENT_ENCODING,
+            CONTENT_LANGUAGE,
+            CONTENT_RANGE,
+        ] {
+            response.headers_mut().remove(name);
+        }
+        *response.body_mut() = Outbound::Empty;
+        return response;
+    }
+    if exchange.request.method == Method::HEAD {
+        head_only(&mut response);
+    }
+    response
+}
+
+/// Answers HEAD from an answer to GET: the length stays, the body does not (rule H25).
+fn head_only(response: &mut Response<Outbound>) {
+    if let Outbound::Bytes { bytes, .. } = response.body()
+        && !bytes.is_empty()
+        && !response.headers().contains_key(CONTENT_LENGTH)
+    {
+        let length = HeaderValue::from(bytes.len());
+        response.headers_mut().insert(CONTENT_LENGTH, length);
+    }
+    if let Outbound::Bytes { .. } = response.body() {
+        *response.body_mut() = Outbound::Empty;
+    }
+}
+
+/// Tells whether the client holds this very answer: weak comparison with each member of `If-None-Match` (rule
+/// H19). `If-Modified-Since` alone is answered in full, which is always right.
+fn is_known(request: &HeaderMap, response: &HeaderMap) -> bool {
+    let Some(tag) = response.get(ETAG).map(|tag| opaque(tag.as_bytes())) else {
+        return false;
+    };
+    request.get_all(IF_NONE_MATCH).iter().any(|line| {
+        let line = line.as_bytes();
+        line.trim_ascii() == b"*" || members(line).any(|member| opaque(member) == tag)
+    })
+}
+
+/// Returns an entity tag without its weakness.
+fn opaque(tag: &[u8]) -> &[u8] {
+    let tag = tag.trim_ascii();
+    tag.strip_prefix(b"W/").unwrap_or(tag)
+}
+
+/// Splits a list of entity tags at commas outside quotes.
+fn members(line: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut quoted = false;
+    line.split(move |byte| {
+        quoted ^= *byte == b'"';
+        *byte == b',' && !quoted
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn known(asked: &'static str, tag: &'static str) -> bool {
+        let mut request = HeaderMap::new();
+        request.insert(IF_NONE_MATCH, HeaderValue::from_static(asked));
+        let mut response = HeaderMap::new();
+        response.insert(ETAG, HeaderValue::from_static(tag));
+        is_known(&request, &response)
+    }
+
+    #[test]
+    fn h19_validators_are_compared_weakly_member_by_member() {
+        for (asked, tag) in [
+            ("\"a\"", "\"a\""),
+            ("W/\"a\"", "\"a\""),
+            ("\"b\", \"a\"", "W/\"a\""),
+            ("\"x,y\",\"a\"", "\"a\""),
+            ("\"x,y\"", "\"x,y\""),
+            ("*", "\"a\""),
+        ] {
+            assert!(known(asked, tag), "{asked} {tag}");
+        }
+        for (asked, tag) in [
+            ("\"b\"", "\"a\""),
+            ("\"x,y\"", "\"y\""),
+            ("a", "\"a\""),
+            ("", "\"a\""),
+        ] {
+            assert!(!known(asked, tag), "{asked} {tag}");
+        }
+    }
+}

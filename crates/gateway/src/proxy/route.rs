@@ -1,0 +1,202 @@
+//! Decides how a route of the contract becomes a guard of the library, with everything its calls need.
+//! It exists so that the gateway has no rules of its own: the same guard serves it that a Rust program would use.
+//! It refuses to exist half-built.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU32, AtomicU64, Ordering},
+};
+
+use evenkeel::{Dependency, Engine, LadderRung, Memory, Problems, Read, Scope, default, stale};
+use evenkeel_http::hop::Via;
+use http::HeaderValue;
+
+use super::{
+    buffers::Buffers, keep::Why, limits::Limits, trouble::Trouble, upstream::Upstream, whole::Reply,
+};
+use crate::config::{self, KeepIf, Rung, ScopePart, pattern::Pattern};
+
+/// The guard of a route.
+pub(crate) type Guard = Read<Reply, Trouble, Whose>;
+
+/// What a key says beside the target: the scheme is always http, so the authority and the scope parts.
+#[derive(Debug)]
+pub(crate) struct Whose {
+    pub(super) authority: HeaderValue,
+    pub(super) parts: Vec<String>,
+}
+
+impl Scope for Whose {
+    fn parts(&self, each: &mut dyn FnMut(&str)) {
+        each("http");
+        // Authorities are checked before they get here: visible ASCII.
+        each(self.authority.to_str().unwrap_or_default());
+        for part in &self.parts {
+            each(part);
+        }
+    }
+}
+
+/// A route, ready to serve.
+#[derive(Debug)]
+pub(crate) struct Route {
+    pub(crate) name: String,
+    pub(crate) guard: Guard,
+    pub(super) pattern: Pattern,
+    pub(super) scope: Vec<ScopePart>,
+    pub(super) upstream: Arc<Upstream>,
+    pub(super) engine: Engine,
+    pub(super) buffers: Buffers,
+    pub(super) limits: Limits,
+    pub(super) via: Via,
+    /// Answers are kept for the stale rung.
+    pub(super) keeps: bool,
+    pub(super) has_ladder: bool,
+    pub(super) coalesces: bool,
+    pub(super) keep_if: KeepIf,
+    pub(super) max_body: usize,
+    not_kept: [AtomicU64; Why::COUNT],
+    turns: AtomicU32,
+}
+
+/// What the routes of one gateway share.
+#[derive(Debug)]
+pub(crate) struct Common {
+    pub(crate) engine: Engine,
+    pub(crate) memory: Memory<Reply>,
+    pub(crate) buffers: Buffers,
+    pub(crate) limits: Limits,
+    pub(crate) via: Via,
+}
+
+impl Route {
+    /// Builds the route.
+    ///
+    /// # Errors
+    /// Every problem that the engine finds with it.
+    pub(crate) fn build(
+        route: &config::Route,
+        dependency: &Dependency,
+        upstream: &Arc<Upstream>,
+        common: &Common,
+    ) -> Result<Self, Problems> {
+        let rungs: Vec<LadderRung<Reply>> = route.ladder.iter().map(rung).collect();
+        let mut builder = common
+            .engine
+            .read::<Reply>(&route.name)
+            .scope::<Whose>()
+            .from(dependency)
+            .deadline(route.deadline)
+            .classify(Trouble::class)
+            .class_of(Reply::class)
+            .terms(Reply::terms)
+            .ladder(rungs)
+            .when_busy(route.when_busy)
+            .memory(&common.memory)
+            .weigh(Reply::weight);
+        if route.exact {
+            builder = builder.exact();
+        }
+        if route.coalesce {
+            builder = builder.coalesce().share_if(Reply::is_shareable);
+        }
+        Ok(Self {
+            name: route.name.clone(),
+            guard: builder.build()?,
+            pattern: route.pattern.clone(),
+            scope: route.scope.clone(),
+            upstream: Arc::clone(upstream),
+            engine: common.engine.clone(),
+            buffers: common.buffers.clone(),
+            limits: common.limits,
+            via: common.via.clone(),
+            keeps: route.stale().is_some(),
+            has_ladder: !route.ladder.is_empty(),
+            coalesces: route.coalesce,
+            keep_if: route.keep_if.clone(),
+            max_body: route.max_body,
+            not_kept: std::array::from_fn(|_| AtomicU64::new(0)),
+            turns: AtomicU32::new(0),
+        })
+    }
+
+    /// Numbers those who are told when to come back; after 2^32 from zero again.
+    pub(super) fn next_turn(&self) -> u32 {
+        self.turns.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Counts an answer that was not kept.
+    pub(super) fn note_not_kept(&self, why: Why) {
+        if let Some(count) = self.not_kept.get(why.index()) {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Returns how many answers were not kept for a reason of the gateway's.
+    pub(crate) fn not_kept(&self, why: Why) -> u64 {
+        self.not_kept
+            .get(why.index())
+            .map_or(0, |count| count.load(Ordering::Relaxed))
+    }
+
+    /// Reads the scope parts of a request.
+    ///
+    /// # Errors
+    /// What is missing or said twice, in words for the client. A missing part is never an empty text.
+    pub(super) fn scope_of(&self, path: &str, query: Option<&str>) -> Result<Vec<String>, String> {
+        self.scope
+            .iter()
+            .map(|part| match part {
+                ScopePart::Path(name) => match self.pattern.part(path, name) {
+                    Some(value) if !value.is_empty() => Ok(value.to_owned()),
+                    Some(_) | None => Err(format!("the part `{name}` of the path is missing")),
+                },
+                ScopePart::Query(name) => parameter(query.unwrap_or_default(), name),
+            })
+            .collect()
+    }
+}
+
+fn rung(rung: &Rung) -> LadderRung<Reply> {
+    match rung {
+        Rung::Stale(max_age) => stale(*max_age),
+        Rung::Default(answer) => {
+            let answer = Arc::new(answer.clone());
+            default(move || Reply::Default(Arc::clone(&answer)))
+        }
+    }
+}
+
+/// Returns the value of a query parameter that is there exactly once and not empty.
+fn parameter(query: &str, name: &str) -> Result<String, String> {
+    let mut values = query
+        .split('&')
+        .filter_map(|pair| pair.split_once('='))
+        .filter(|(key, _)| *key == name)
+        .map(|(_, value)| value);
+    match (values.next(), values.next()) {
+        (Some(value), None) if !value.is_empty() => Ok(value.to_owned()),
+        (Some(_), Some(_)) => Err(format!("the parameter `{name}` is given more than once")),
+        (Some(_) | None, _) => Err(format!("the parameter `{name}` is missing")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_parameter_counts_only_once_and_not_empty() {
+        assert_eq!(parameter("a=1&lang=de", "lang"), Ok("de".to_owned()));
+        for query in [
+            "",
+            "lang",
+            "lang=",
+            "lang=de&lang=en",
+            "slang=de",
+            "lang=&lang=de",
+        ] {
+            assert!(parameter(query, "lang").is_err(), "{query}");
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! Decides which route a path belongs to: the most specific one, literal before one segment before the rest.
+//! It exists as a tree, so that the cost depends on the path and not on the number of routes.
+//! It refuses paths with dot segments: upstream and gateway could read them as different paths.
+
+use std::collections::HashMap;
+
+use crate::config::pattern::{Pattern, Segment};
+
+/// The routes of a contract, by their paths.
+#[derive(Debug, Default)]
+pub(crate) struct Router(Node);
+
+#[derive(Debug, Default)]
+struct Node {
+    literal: HashMap<String, Self>,
+    one: Option<Box<Self>>,
+    rest: Option<usize>,
+    end: Option<usize>,
+}
+
+impl Router {
+    /// Adds a route under a number. Of two with the same paths the later wins; contracts with such are refused.
+    pub(crate) fn add(&mut self, pattern: &Pattern, route: usize) {
+        let mut node = &mut self.0;
+        for segment in pattern.segments() {
+            node = match segment {
+                Segment::Literal(text) => node.literal.entry(text.clone()).or_default(),
+                Segment::One(_) => node.one.get_or_insert_default(),
+                Segment::Rest(_) => {
+                    node.rest = Some(route);
+                    return;
+                }
+            };
+        }
+        node.end = Some(route);
+    }
+
+    /// Returns the number of the most specific route for a path.
+    ///
+    /// At each segment a literal is preferred to `{name}` and that to `{name..}`, from left to right. Each node
+    /// of the tree is visited once at most, whatever the path.
+    pub(crate) fn find(&self, path: &str) -> Option<usize> {
+        self.0.find(path.strip_prefix('/')?)
+    }
+}
+
+impl Node {
+    fn find(&self, left: &str) -> Option<usize> {
+        let (segment, rest) = match left.split_once('/') {
+            Some((segment, rest)) => (segment, Some(rest)),
+            None => (left, None),
+        };
+        let go_on = |node: &Self| match rest {
+            Some(rest) => node.find(rest),
+            None => node.end,
+        };
+        self.literal
+            .get(segment)
+            .and_then(go_on)
+            .or_else(|| {
+                self.one
+                    .as_deref()
+                    .filter(|_| !segment.is_empty())
+                    .and_then(go_on)
+            })
+            .or(self.rest)
+    }
+}
+
+/// Tells whether a path has a segment that means "here" or "one up", also in percent-encoding.
+pub(crate) fn has_dot_segment(path: &str) -> bool {
+    // Nearly no path holds `/.` or `/%`: one scan settles it.
+    let suspect = |pair: &[u8]| matches!(pair, [b'/', b'.' | b'%']);
+    if !path.as_bytes().windows(2).any(suspect) {
+        return false;
+    }
+    path.split('/').any(|segment| {
+        segment.len() <= 6 && segment.starts_with(['.', '%']) && {
+            let plain = segment.replace("%2e", ".").replace("%2E", ".");
+            plain == "." || plain == ".."
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn router(patterns: &[&str]) -> Router {
+        let mut router = Router::default();
+        for (number, pattern) in patterns.iter().enumerate() {
+            router.add(&Pattern::parse(pattern).unwrap(), number);
+        }
+        router
+    }
+
+    #[test]
+    fn the_most_specific_route_wins_in_any_order_of_the_file() {
+        let patterns = ["/{a..}", "/p/{id}", "/p/new", "/p/{id}/x", "/p/{b..}"];
+        for turn in 0..patterns.len() {
+            let mut turned = patterns;
+            turned.rotate_left(turn);
+            let router = router(&turned);
+            let found = |path| router.find(path).map(|number| turned[number]);
+            assert_eq!(found("/p/new"), Some("/p/new"));
+            assert_eq!(found("/p/7"), Some("/p/{id}"));
+            assert_eq!(found("/p/7/x"), Some("/p/{id}/x"));
+            assert_eq!(found("/p/new/x"), Some("/p/{id}/x"));
+            assert_eq!(found("/p/7/y"), Some("/p/{b..}"));
+            assert_eq!(found("/p/"), Some("/p/{b..}"));
+            assert_eq!(found("/p"), Some("/{a..}"));
+            assert_eq!(found("/"), Some("/{a..}"));
+            assert_eq!(found("*"), None);
+        }
+    }
+
+    #[test]
+    fn one_segment_is_never_empty_and_a_slash_at_the_end_counts() {
+        let router = router(&["/a/{b}", "/c"]);
+        assert_eq!(router.find("/a/"), None);
+        assert_eq!(router.find("/a/1"), Some(0));
+        assert_eq!(router.find("/a/1/"), None);
+        assert_eq!(router.find("/c/"), None);
+        assert_eq!(router.find("/C"), None);
+    }
+
+    #[test]
+    fn dot_segments_are_seen_in_every_spelling() {
+        for path in ["/.", "/a/..", "/a/../b", "/%2e", "/.%2E/x", "/%2E%2e"] {
+            assert!(has_dot_segment(path), "{path}");
+        }
+        for path in ["/", "/a.b", "/.well-known", "/...", "/%2f", "/a/.b"] {
+            assert!(!has_dot_segment(path), "{path}");
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! Decides how a body flows from an upstream to a client: with backpressure, the permit riding along.
+//! It exists so that the connection goes home only after a clean end, and the permit is given back exactly then.
+//! It refuses to hide a cut: it ends in an error, and the client sees an abort instead of a clean end.
+
+use std::{
+    fmt,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use evenkeel::Permit;
+use http_body::{Body, Frame, SizeHint};
+use hyper::body::Incoming;
+use tokio::time::Sleep;
+
+use super::{link::Link, trouble::Trouble, upstream::Upstream};
+
+/// A body on its way, and everything that is in use until it has ended.
+pub(crate) struct Stream {
+    /// What was read already, to be sent first.
+    ahead: Bytes,
+    body: Incoming,
+    /// Taken when the body has ended, cleanly or not.
+    link: Option<Box<Link>>,
+    home: Arc<Upstream>,
+    permit: Option<Permit<'static>>,
+    idle_max: Duration,
+    /// Runs only while nothing comes.
+    idle: Option<Pin<Box<Sleep>>>,
+    /// The body was cut, and the next to ask is told.
+    cut: bool,
+}
+
+impl Stream {
+    pub(super) fn new(
+        body: Incoming,
+        link: Box<Link>,
+        home: Arc<Upstream>,
+        permit: Option<Permit<'static>>,
+        idle_max: Duration,
+    ) -> Self {
+        Self {
+            ahead: Bytes::new(),
+            body,
+            link: Some(link),
+            home,
+            permit,
+            idle_max,
+            idle: None,
+            cut: false,
+        }
+    }
+
+    /// Puts what was read already in front.
+    pub(super) fn put_ahead(&mut self, read: Bytes) {
+        self.ahead = read;
+    }
+
+    /// Returns the length of the whole body, if the upstream said it.
+    pub(super) fn length(&self) -> Option<u64> {
+        self.body.size_hint().exact()
+    }
+
+    /// Waits for the next piece of the body; `None` after a clean end.
+    pub(super) async fn next(&mut self) -> Option<Result<Frame<Bytes>, Trouble>> {
+        std::future::poll_fn(|context| self.poll_next(context)).await
+    }
+
+    /// Goes on with an exchange that has ended already, so that its connection can carry the next one.
+    pub(super) fn poll_next(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Trouble>>> {
+        if !self.ahead.is_empty() {
+            let ahead = std::mem::take(&mut self.ahead);
+            return Poll::Ready(Some(Ok(Frame::data(ahead))));
+        }
+        let Some(link) = &mut self.link else {
+            return Poll::Ready(self.cut.then_some(Err(Trouble::Cut)));
+        };
+        let mut polled = Pin::new(&mut self.body).poll_frame(context);
+        if polled.is_pending() {
+            link.drive(context);
+            polled = Pin::new(&mut self.body).poll_frame(context);
+        }
+        match polled {
+            Poll::Pending if link.has_ended() => self.cut(context),
+            Poll::Pending => self.poll_idle(context),
+            Poll::Ready(None) => {
+                self.end(context);
+                Poll::Ready(None)
+            }
+            Poll::Ready(Some(Err(_))) => self.cut(context),
+            Poll::Ready(Some(Ok(frame))) => {
+                self.idle = None;
+                // Nobody asks again after the last piece of a body of known length.
+                if self.body.is_end_stream() {
+                    self.end(context);
+                }
+                Poll::Ready(Some(Ok(frame)))
+            }
+        }
+    }
+
+    fn poll_idle(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Trouble>>> {
+        let idle_max = self.idle_max;
+        let idle = self
+            .idle
+            .get_or_insert_with(|| Box::pin(tokio::time::sleep(idle_max)));
+        match idle.as_mut().poll(context) {
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(()) => self.cut(context),
+        }
+    }
+
+    /// Ends a body of no bytes, for whose end nobody will ask.
+    pub(super) async fn end_now(&mut self) {
+        std::future::poll_fn(|context| {
+            self.end(context);
+            Poll::Ready(())
+        })
+        .await;
+    }
+
+    /// Ends cleanly: the connection goes home if it is ready for another exchange.
+    fn end(&mut self, context: &mut Context<'_>) {
+        self.permit = None;
+        if let Some(mut link) = self.link.take()
+            && link.is_done(context)
+        {
+            self.home.put(link);
+        }
+    }
+
+    /// Ends in a cut: the connection is closed.
+    ///
+    /// The error is told one turn later: an error makes the server drop what it has not written yet, and the
+    /// client is to see the head and how far the body came.
+    fn cut(&mut self, context: &Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Trouble>>> {
+        self.permit = None;
+        self.link = None;
+        self.cut = true;
+        context.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    /// Tells whether the body has ended and nothing of it is left to be given.
+    fn is_over(&self) -> bool {
+        self.ahead.is_empty() && !self.cut && (self.link.is_none() || self.body.is_end_stream())
+    }
+}
+
+impl Body for Stream {
+    type Data = Bytes;
+    type Error = Trouble;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
+        self.get_mut().poll_next(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.is_over()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let body = self.body.size_hint();
+        if self.ahead.is_empty() {
+            return body;
+        }
+        let ahead = self.ahead.len() as u64;
+        let mut hint = SizeHint::new();
+        hint.set_lower(body.lower().saturating_add(ahead));
+        if let Some(upper) = body.upper() {
+            hint.set_upper(upper.saturating_add(ahead));
+        }
+        hint
+    }
+}
+
+impl fmt::Debug for Stream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Stream")
+            .field("ahead", &self.ahead.len())
+            .field("ended", &self.link.is_none())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,196 @@
+//! Decides which connection to an upstream a request gets: an idle one of this worker, or a new one.
+//! It exists so that the usual request finds a warm connection without meeting another worker.
+//! It refuses more idle connections than a stated number, and to keep one for longer than a stated time.
+
+use std::{
+    cell::Cell,
+    collections::VecDeque,
+    io,
+    net::{IpAddr, SocketAddr},
+    sync::{
+        Arc,
+        atomic::{AtomicU32, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use http::Response;
+use hyper::body::Incoming;
+use parking_lot::Mutex;
+use tokio::net::TcpStream;
+
+use super::{
+    link::{Broken, Link, Outgoing},
+    trouble::Trouble,
+};
+use crate::config;
+
+/// The most idle connections per worker and upstream; one more closes the oldest.
+pub const IDLE_MAX: usize = 128;
+/// How often idle connections are looked after.
+pub const SWEEP_EVERY: Duration = Duration::from_secs(5);
+/// Idle connections are closed after this many sweeps: between 55 and 60 seconds, below what servers commonly
+/// allow, so that the race between their closing and our sending is rare.
+const IDLE_SWEEPS: u32 = 12;
+
+/// An upstream and its idle connections.
+#[derive(Debug)]
+pub(crate) struct Upstream {
+    address: Address,
+    /// One list per worker, so that workers do not meet; a thread from outside shares one of them.
+    idle: Box<[Mutex<VecDeque<Idle>>]>,
+    sweeps: AtomicU32,
+}
+
+#[derive(Debug)]
+enum Address {
+    Known(SocketAddr),
+    Named(String, u16),
+}
+
+struct Idle {
+    link: Box<Link>,
+    since: u32,
+}
+
+impl std::fmt::Debug for Idle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Idle")
+            .field("since", &self.since)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The head of an answer, and the connection on which its body arrives.
+pub(crate) struct Head {
+    pub(super) response: Response<Incoming>,
+    pub(super) link: Box<Link>,
+}
+
+impl Upstream {
+    /// Prepares the lists for so many workers. Nothing is connected yet.
+    pub(crate) fn new(upstream: &config::Upstream, workers: usize) -> Arc<Self> {
+        let address = match upstream.host.parse::<IpAddr>() {
+            Ok(ip) => Address::Known(SocketAddr::new(ip, upstream.port)),
+            Err(_) => Address::Named(upstream.host.clone(), upstream.port),
+        };
+        Arc::new(Self {
+            address,
+            idle: (0..workers.max(1)).map(|_| Mutex::default()).collect(),
+            sweeps: AtomicU32::new(0),
+        })
+    }
+
+    /// Sends a request that has no effect and waits for the head of the answer.
+    ///
+    /// An idle connection may turn out to have been closed by the upstream; if not one byte of an answer had
+    /// come, the request is sent once more, on a new connection (RFC 9112 §9.3.1, rule M10). `request` is called
+    /// for each sending.
+    pub(crate) async fn send(&self, request: impl Fn() -> Outgoing) -> Result<Head, Trouble> {
+        if let Some(link) = self.take() {
+            match link.exchange(request()).await {
+                Ok((response, link)) => return Ok(Head { response, link }),
+                Err(Broken { unanswered: true, .. }) => {}
+                Err(broken) => return Err(Trouble::of_exchange(broken.error.as_ref())),
+            }
+        }
+        let link = Box::new(self.connect().await?);
+        match link.exchange(request()).await {
+            Ok((response, link)) => Ok(Head { response, link }),
+            Err(broken) => Err(Trouble::of_exchange(broken.error.as_ref())),
+        }
+    }
+
+    /// Takes the newest idle connection of this worker. Whether it is still usable shows when it is used.
+    fn take(&self) -> Option<Box<Link>> {
+        self.list().lock().pop_back().map(|idle| idle.link)
+    }
+
+    /// Takes back a connection whose exchange has ended cleanly.
+    pub(super) fn put(&self, link: Box<Link>) {
+        let since = self.sweeps.load(Ordering::Relaxed);
+        let mut list = self.list().lock();
+        let oldest = if list.len() >= IDLE_MAX {
+            list.pop_front()
+        } else {
+            None
+        };
+        list.push_back(Idle { link, since });
+        drop(list); // close the oldest outside the lock
+        drop(oldest);
+    }
+
+    /// Closes what has been idle for too long or was closed by the upstream. Called every [`SWEEP_EVERY`].
+    pub(crate) fn sweep(&self) {
+        let now = self.sweeps.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
+        for list in &self.idle {
+            let all = std::mem::take(&mut *list.lock());
+            let mut kept: VecDeque<Idle> = all
+                .into_iter()
+                .filter_map(|mut idle| {
+                    let young = now.wrapping_sub(idle.since) < IDLE_SWEEPS;
+                    (young && idle.link.is_usable()).then_some(idle)
+                })
+                .collect();
+            // Connections put back meanwhile are newer: they stay behind.
+            let mut list = list.lock();
+            kept.append(&mut list);
+            *list = kept;
+        }
+    }
+
+    /// Returns how many connections are idle.
+    pub(crate) fn idle(&self) -> usize {
+        self.idle.iter().map(|list| list.lock().len()).sum()
+    }
+
+    fn list(&self) -> &Mutex<VecDeque<Idle>> {
+        let count = self.idle.len();
+        // The constructor makes at least one list, and the remainder is in range.
+        &self.idle[worker() % count]
+    }
+
+    async fn connect(&self) -> Result<Link, Trouble> {
+        let connected = match &self.address {
+            Address::Known(address) => TcpStream::connect(address).await,
+            Address::Named(host, port) => self.connect_by_name(host, *port).await?,
+        };
+        let stream = connected.map_err(|error| Trouble::of_connecting(&error))?;
+        stream
+            .set_nodelay(true)
+            .map_err(|error| Trouble::of_connecting(&error))?;
+        Link::over(stream)
+            .await
+            .map_err(|error| Trouble::of_exchange(Some(&error)))
+    }
+
+    /// Resolves the name and tries its addresses in order; the last error is the one told.
+    async fn connect_by_name(&self, host: &str, port: u16) -> Result<io::Result<TcpStream>, Trouble> {
+        let addresses = tokio::net::lookup_host((host, port))
+            .await
+            .map_err(|_| Trouble::NameNotFound)?;
+        let mut last = None;
+        for address in addresses.take(ADDRESSES_MAX) {
+            match TcpStream::connect(address).await {
+                Ok(stream) => return Ok(Ok(stream)),
+                Err(error) => last = Some(error),
+            }
+        }
+        last.map_or(Err(Trouble::NameNotFound), |error| Ok(Err(error)))
+    }
+}
+
+/// The most addresses of one name that are tried in one attempt.
+const ADDRESSES_MAX: usize = 8;
+
+/// Numbers the threads that use upstreams, in the order in which they first do.
+fn worker() -> usize {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    thread_local! { static OWN: Cell<usize> = const { Cell::new(usize::MAX) }; }
+    OWN.with(|own| {
+        if own.get() == usize::MAX {
+            own.set(NEXT.fetch_add(1, Ordering::Relaxed));
+        }
+        own.get()
+    })
+}

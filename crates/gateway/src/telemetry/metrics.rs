@@ -1,0 +1,305 @@
+//! Decides what is exported at a scrape: every series, from the engine's own counters.
+//! It exists as a collector, so that nothing is counted twice and the way of a request touches no registry.
+//! It refuses to leave a reachable series out because it is still zero: alerts need the zero.
+
+use std::{fmt, sync::Arc};
+
+use evenkeel::{Class, Counts, Ending, Now, Reason, Rung, Skipped, State, WhenBusy};
+use prometheus_client::{
+    collector::Collector,
+    encoding::{DescriptorEncoder, prometheus_text},
+    metrics::{MetricType, exemplar::Exemplar},
+    registry::Registry,
+};
+
+use super::series::{self, Kind, Series};
+use crate::proxy::{App, Connections, Why};
+
+/// Exports the series of one gateway.
+pub(crate) struct Metrics(Registry);
+
+impl fmt::Debug for Metrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Metrics")
+    }
+}
+
+impl Metrics {
+    pub(crate) fn new(app: &Arc<App>, connections: &Connections) -> Self {
+        let mut registry = Registry::default();
+        registry.register_collector(Box::new(Scrape {
+            app: Arc::clone(app),
+            connections: connections.clone(),
+        }));
+        Self(registry)
+    }
+
+    /// Writes every series in the text format of Prometheus.
+    pub(crate) fn text(&self) -> String {
+        let mut text = String::with_capacity(16 << 10);
+        // Writing to a `String` cannot fail.
+        prometheus_text::encode(&mut text, &self.0).unwrap_or_default();
+        text
+    }
+}
+
+#[derive(Debug)]
+struct Scrape {
+    app: Arc<App>,
+    connections: Connections,
+}
+
+impl Collector for Scrape {
+    fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let mut out = Out(encoder);
+        self.calls(&mut out)?;
+        self.dependencies(&mut out)?;
+        self.gateway(&mut out)
+    }
+}
+
+impl Scrape {
+    fn calls(&self, out: &mut Out<'_>) -> fmt::Result {
+        let routes: Vec<(&str, Counts, Reach)> = self
+            .app
+            .routes
+            .iter()
+            .map(|route| (route.name.as_str(), route.guard.counts(), Reach::of(route)))
+            .collect();
+        let reasons = || std::iter::once(None).chain(Reason::ALL.into_iter().map(Some));
+        let calls = routes.iter().flat_map(|(route, counts, reach)| {
+            Ending::ALL
+                .into_iter()
+                .flat_map(move |ending| reasons().map(move |reason| (ending, reason)))
+                .map(move |(ending, reason)| (ending, reason, counts.get(ending, reason)))
+                .filter(move |(ending, reason, count)| *count > 0 || reach.reaches(*ending, *reason))
+                .map(move |(ending, reason, count)| {
+                    let rung = ending.rung().map_or("none", Rung::as_str);
+                    let reason = reason.map_or("none", Reason::as_str);
+                    (vec![*route, ending.as_str(), rung, reason], count)
+                })
+        });
+        out.write(&series::CALLS, calls)?;
+        let skipped = routes.iter().flat_map(|(route, counts, reach)| {
+            Rung::ALL
+                .into_iter()
+                .flat_map(|rung| Skipped::ALL.into_iter().map(move |why| (rung, why)))
+                .map(move |(rung, why)| (rung, why, counts.skipped(rung, why)))
+                .filter(move |(rung, why, count)| *count > 0 || reach.skips(*rung, *why))
+                .map(move |(rung, why, count)| (vec![*route, rung.as_str(), why.as_str()], count))
+        });
+        out.write(&series::SKIPPED, skipped)?;
+        let not_kept = self
+            .app
+            .routes
+            .iter()
+            .zip(&routes)
+            .flat_map(|(route, (name, counts, reach))| {
+                let own = Why::all().map(move |why| (why.as_str(), route.not_kept(why)));
+                let engine = [evenkeel::NotKept::TooBig, evenkeel::NotKept::Superseded]
+                    .map(|why| (why.as_str(), counts.not_kept(why)));
+                own.chain(engine)
+                    .filter(move |(_, count)| *count > 0 || reach.keeps)
+                    .map(move |(why, count)| (vec![*name, why], count))
+            });
+        out.write(&series::NOT_KEPT, not_kept)?;
+        let joined = routes
+            .iter()
+            .map(|(route, counts, _)| (vec![*route], counts.joined()));
+        out.write(&series::JOINED, joined)
+    }
+
+    fn dependencies(&self, out: &mut Out<'_>) -> fmt::Result {
+        let all = || self.app.dependencies.iter().map(|(dependency, _)| dependency);
+        let attempts = all().flat_map(|dependency| {
+            Class::ALL
+                .into_iter()
+                .map(move |class| (class, dependency.attempts(class)))
+                // A fault takes a defect, so it is no series until there is one.
+                .filter(|(class, count)| *count > 0 || !matches!(class, Class::Fault | Class::Local))
+                .map(move |(class, count)| (vec![dependency.name(), class.as_str()], count))
+        });
+        out.write(&series::ATTEMPTS, attempts)?;
+        let states = [State::Closed, State::Open, State::HalfOpen];
+        let state = all().flat_map(|dependency| {
+            let now = dependency.status().state;
+            now.into_iter().flat_map(move |now| {
+                states.map(|state| (vec![dependency.name(), state.as_str()], u64::from(state == now)))
+            })
+        });
+        out.write(&series::BREAKER_STATE, state)?;
+        let with_breaker = || all().filter(|dependency| dependency.status().state.is_some());
+        let transitions = with_breaker().flat_map(|dependency| {
+            states.map(|state| {
+                (
+                    vec![dependency.name(), state.as_str()],
+                    dependency.transitions(state),
+                )
+            })
+        });
+        out.write(&series::BREAKER_TRANSITIONS, transitions)?;
+        let now = self.app.engine.now();
+        let probes = with_breaker().map(|dependency| {
+            let at = dependency
+                .status()
+                .next_probe
+                .map_or(0, |at| unix_seconds(now, at));
+            (vec![dependency.name()], at)
+        });
+        out.write(&series::NEXT_PROBE, probes)?;
+        let limited = || all().filter_map(|one| one.status().limit.map(|limit| (one, limit)));
+        let in_use = limited().map(|(one, _)| (vec![one.name()], u64::from(one.status().in_use)));
+        out.write(&series::PERMITS_IN_USE, in_use)?;
+        let limits = limited().map(|(one, limit)| (vec![one.name()], u64::from(limit)));
+        out.write(&series::PERMITS_LIMIT, limits)?;
+        let resources = || self.app.resources.iter();
+        let in_use = resources().map(|one| (vec![one.name()], u64::from(one.in_use())));
+        out.write(&series::RESOURCE_IN_USE, in_use)?;
+        let limits = resources().map(|one| (vec![one.name()], u64::from(one.limit())));
+        out.write(&series::RESOURCE_LIMIT, limits)?;
+        let idle = self
+            .app
+            .dependencies
+            .iter()
+            .map(|(dependency, upstream)| (vec![dependency.name()], upstream.idle() as u64));
+        out.write(&series::IDLE_CONNECTIONS, idle)
+    }
+
+    fn gateway(&self, out: &mut Out<'_>) -> fmt::Result {
+        let app = &self.app;
+        let one = |value: u64| std::iter::once((Vec::new(), value));
+        out.write(&series::SNAPSHOTS, one(app.memory.count() as u64))?;
+        out.write(&series::SNAPSHOT_BYTES, one(app.memory.bytes()))?;
+        out.write(&series::SNAPSHOT_BYTES_LIMIT, one(app.memory.limit()))?;
+        out.write(&series::BUFFERED_BYTES, one(app.buffers.used() as u64))?;
+        out.write(&series::REQUESTS_IN_FLIGHT, one(app.requests_in_flight() as u64))?;
+        out.write(&series::CLIENT_CONNECTIONS, one(self.connections.count() as u64))?;
+        let misdirected = app.misdirected().map(|(kind, count)| (vec![kind.word()], count));
+        out.write(&series::MISDIRECTED, misdirected)?;
+        out.write(&series::EVENTS_LOST, one(app.engine.events_lost()))?;
+        let version = std::iter::once((vec![env!("CARGO_PKG_VERSION")], 1));
+        out.write(&series::BUILD_INFO, version)
+    }
+}
+
+/// Returns a monotonic instant in whole seconds of Unix time, rounded up: a probe is never announced too early.
+fn unix_seconds(now: Now, at: evenkeel::Mono) -> u64 {
+    let wall = now.wall_of(at).as_nanos().saturating_add(999_999_999);
+    u64::try_from(evenkeel::Wall::from_nanos(wall).as_secs()).unwrap_or(0)
+}
+
+/// What the calls of a route can come to, by its contract.
+#[derive(Clone, Copy, Debug)]
+struct Reach {
+    keeps: bool,
+    has_default: bool,
+    has_breaker: bool,
+    has_ramp: bool,
+    is_limited: bool,
+    refuses_when_busy: bool,
+}
+
+impl Reach {
+    fn of(route: &crate::proxy::Route) -> Self {
+        let dependency = route.guard.dependency();
+        let contract = route.guard.contract();
+        let ladder = contract.ladder();
+        Self {
+            keeps: ladder.max_age().is_some(),
+            has_default: ladder.has_default(),
+            has_breaker: dependency.contract().breaker().is_some(),
+            has_ramp: dependency.contract().ramp().is_some(),
+            is_limited: dependency.is_limited(),
+            refuses_when_busy: contract.when_busy() == WhenBusy::Refuse,
+        }
+    }
+
+    fn reaches(&self, ending: Ending, reason: Option<Reason>) -> bool {
+        let Some(reason) = reason else {
+            return matches!(ending, Ending::Answered(Rung::Live) | Ending::Abandoned);
+        };
+        let possible = match reason {
+            Reason::DependencyFailed | Reason::TimedOut | Reason::Cut | Reason::ErrorAnswer => true,
+            Reason::BreakerOpen | Reason::ProbeFailed => self.has_breaker,
+            Reason::Ramping => self.has_ramp,
+            Reason::AtCapacity => self.is_limited,
+            Reason::Busy | Reason::Fault | Reason::Held => false,
+        };
+        let has_ladder = !self.refuses_when_busy || reason.was_attempted();
+        possible
+            && match ending {
+                Ending::Answered(Rung::Stale) => self.keeps && has_ladder,
+                Ending::Answered(Rung::Default) => self.has_default && has_ladder,
+                Ending::Refused => !(self.has_default && has_ladder) && reason != Reason::ErrorAnswer,
+                Ending::Failed => {
+                    !self.has_default && matches!(reason, Reason::ErrorAnswer | Reason::ProbeFailed)
+                }
+                Ending::Answered(Rung::Live | Rung::Fresh) | Ending::Abandoned => false,
+            }
+    }
+
+    const fn skips(&self, rung: Rung, why: Skipped) -> bool {
+        self.keeps
+            && matches!(rung, Rung::Stale)
+            && matches!(why, Skipped::NoSnapshot | Skipped::TooOld | Skipped::Forbidden)
+    }
+}
+
+/// Writes series after series.
+struct Out<'e>(DescriptorEncoder<'e>);
+
+impl Out<'_> {
+    fn write<'v>(
+        &mut self,
+        series: &Series,
+        values: impl Iterator<Item = (Vec<&'v str>, u64)>,
+    ) -> fmt::Result {
+        let kind = match series.kind {
+            Kind::Counter => MetricType::Counter,
+            Kind::Gauge => MetricType::Gauge,
+        };
+        let mut encoder = self.0.encode_descriptor(series.name, series.help, None, kind)?;
+        for (labels, value) in values {
+            let labels: Vec<(&str, &str)> = series.labels.iter().copied().zip(labels).collect();
+            let mut one = encoder.encode_family(&labels)?;
+            match series.kind {
+                Kind::Counter => one.encode_counter(&value, None::<&Exemplar<Vec<(&str, &str)>, f64>>)?,
+                Kind::Gauge => one.encode_gauge(&value)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_route_that_refuses_when_busy_has_refusals_from_the_start_and_no_busy_stand_ins() {
+        let mut reach = Reach {
+            keeps: true,
+            has_default: true,
+            has_breaker: true,
+            has_ramp: false,
+            is_limited: true,
+            refuses_when_busy: true,
+        };
+        let reached = |reach: &Reach, reason| {
+            [
+                Ending::Answered(Rung::Stale),
+                Ending::Answered(Rung::Default),
+                Ending::Refused,
+            ]
+            .map(|ending| reach.reaches(ending, Some(reason)))
+        };
+        for reason in [Reason::BreakerOpen, Reason::AtCapacity] {
+            assert_eq!(reached(&reach, reason), [false, false, true], "{reason}");
+        }
+        for reason in [Reason::TimedOut, Reason::ProbeFailed] {
+            assert_eq!(reached(&reach, reason), [true, true, false], "{reason}");
+        }
+        reach.refuses_when_busy = false;
+        assert_eq!(reached(&reach, Reason::AtCapacity), [true, true, false]);
+    }
+}

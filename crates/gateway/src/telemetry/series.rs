@@ -1,0 +1,184 @@
+//! Decides which series exist: name, kind, labels and meaning of each.
+//! It exists as one list, so that code, reference page and alerts cannot name a series differently.
+//! It refuses labels that come from requests.
+
+/// What kind of series it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Only ever grows; exported with `_total` behind its name.
+    Counter,
+    /// Goes up and down.
+    Gauge,
+}
+
+/// One series.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Series {
+    /// Its name, without `_total`.
+    pub name: &'static str,
+    /// Its kind.
+    pub kind: Kind,
+    /// Its labels, in order.
+    pub labels: &'static [&'static str],
+    /// What it says, in one sentence without a full stop.
+    pub help: &'static str,
+}
+
+impl Series {
+    /// Returns the name under which it is exported.
+    #[must_use]
+    pub fn exported(&self) -> String {
+        match self.kind {
+            Kind::Counter => format!("{}_total", self.name),
+            Kind::Gauge => self.name.to_owned(),
+        }
+    }
+}
+
+const fn counter(name: &'static str, labels: &'static [&'static str], help: &'static str) -> Series {
+    Series {
+        name,
+        kind: Kind::Counter,
+        labels,
+        help,
+    }
+}
+
+const fn gauge(name: &'static str, labels: &'static [&'static str], help: &'static str) -> Series {
+    Series {
+        name,
+        kind: Kind::Gauge,
+        labels,
+        help,
+    }
+}
+
+pub(super) const CALLS: Series = counter(
+    "evenkeel_calls",
+    &["route", "ending", "rung", "reason"],
+    "What calls came to; each is counted exactly once, and an answer made of old data never as live",
+);
+pub(super) const SKIPPED: Series = counter(
+    "evenkeel_rungs_skipped",
+    &["route", "rung", "why"],
+    "Rungs of the ladder that a call passed over, and why",
+);
+pub(super) const NOT_KEPT: Series = counter(
+    "evenkeel_answers_not_kept",
+    &["route", "why"],
+    "Good answers that were not kept as snapshots, and why",
+);
+pub(super) const JOINED: Series = counter(
+    "evenkeel_calls_joined",
+    &["route"],
+    "Calls that shared an attempt which was under way already",
+);
+pub(super) const ATTEMPTS: Series = counter(
+    "evenkeel_attempts",
+    &["dependency", "class"],
+    "Attempts at a dependency that have ended, by what they brought; refusals made here are none",
+);
+pub(super) const BREAKER_STATE: Series = gauge(
+    "evenkeel_breaker_state",
+    &["dependency", "state"],
+    "1 for the state that the circuit breaker is in, 0 for the others",
+);
+pub(super) const BREAKER_TRANSITIONS: Series = counter(
+    "evenkeel_breaker_transitions",
+    &["dependency", "to"],
+    "How often the circuit breaker went over to a state",
+);
+pub(super) const NEXT_PROBE: Series = gauge(
+    "evenkeel_breaker_next_probe_timestamp_seconds",
+    &["dependency"],
+    "When the next probe may start, in Unix time; 0 while the breaker is closed",
+);
+pub(super) const PERMITS_IN_USE: Series = gauge(
+    "evenkeel_permits_in_use",
+    &["dependency"],
+    "Attempts in flight, streamed bodies included, where a limit is declared",
+);
+pub(super) const PERMITS_LIMIT: Series = gauge(
+    "evenkeel_permits_limit",
+    &["dependency"],
+    "The most attempts in flight, where a limit is declared",
+);
+pub(super) const RESOURCE_IN_USE: Series = gauge(
+    "evenkeel_resource_permits_in_use",
+    &["resource"],
+    "Attempts in flight that draw on a resource",
+);
+pub(super) const RESOURCE_LIMIT: Series = gauge(
+    "evenkeel_resource_permits_limit",
+    &["resource"],
+    "The capacity of a resource",
+);
+pub(super) const IDLE_CONNECTIONS: Series = gauge(
+    "evenkeel_idle_connections",
+    &["dependency"],
+    "Open connections to a dependency that wait for a request",
+);
+pub(super) const SNAPSHOTS: Series = gauge("evenkeel_snapshots", &[], "Snapshots that are kept");
+pub(super) const SNAPSHOT_BYTES: Series = gauge(
+    "evenkeel_snapshot_bytes",
+    &[],
+    "Bytes that the snapshots take, keys and bookkeeping included",
+);
+pub(super) const SNAPSHOT_BYTES_LIMIT: Series = gauge(
+    "evenkeel_snapshot_bytes_limit",
+    &[],
+    "The most bytes of snapshots",
+);
+pub(super) const BUFFERED_BYTES: Series = gauge(
+    "evenkeel_buffered_bytes",
+    &[],
+    "Bytes of bodies that are being held back",
+);
+pub(super) const REQUESTS_IN_FLIGHT: Series = gauge(
+    "evenkeel_requests_in_flight",
+    &[],
+    "Requests that have arrived and have no answer yet",
+);
+pub(super) const CLIENT_CONNECTIONS: Series =
+    gauge("evenkeel_client_connections", &[], "Open connections of clients");
+pub(super) const MISDIRECTED: Series = counter(
+    "evenkeel_requests_misdirected",
+    &["problem"],
+    "Requests that became no call, by the problem told to the client",
+);
+pub(super) const EVENTS_LOST: Series = counter(
+    "evenkeel_events_lost",
+    &[],
+    "Changes of state that were not logged because too many came at once",
+);
+pub(super) const BUILD_INFO: Series = gauge(
+    "evenkeel_build_info",
+    &["version"],
+    "1, with the version that runs",
+);
+
+/// Every series, in the order in which they are exported.
+pub const ALL: &[Series] = &[
+    CALLS,
+    SKIPPED,
+    NOT_KEPT,
+    JOINED,
+    ATTEMPTS,
+    BREAKER_STATE,
+    BREAKER_TRANSITIONS,
+    NEXT_PROBE,
+    PERMITS_IN_USE,
+    PERMITS_LIMIT,
+    RESOURCE_IN_USE,
+    RESOURCE_LIMIT,
+    IDLE_CONNECTIONS,
+    SNAPSHOTS,
+    SNAPSHOT_BYTES,
+    SNAPSHOT_BYTES_LIMIT,
+    BUFFERED_BYTES,
+    REQUESTS_IN_FLIGHT,
+    CLIENT_CONNECTIONS,
+    MISDIRECTED,
+    EVENTS_LOST,
+    BUILD_INFO,
+];

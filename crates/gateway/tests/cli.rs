@@ -1,0 +1,277 @@
+//! The program as a person runs it: check, demo, serve, help.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+use std::{
+    io::{BufRead as _, BufReader, Write as _},
+    path::PathBuf,
+    process::{Command, Output, Stdio},
+};
+
+fn evenkeel(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_evenkeel"))
+        .args(arguments)
+        .output()
+        .unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// Writes a contract to a file of its own.
+fn file(name: &str, contract: &str) -> PathBuf {
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    std::fs::write(&path, contract).unwrap();
+    path
+}
+
+#[test]
+fn the_demo_holds_its_promise_with_counts_of_real_answers() {
+    let output = evenkeel(&["demo", "--json"]);
+    let outcome: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let counts = |run: &str, keys: &[&str]| -> Vec<u64> {
+        keys.iter()
+            .map(|key| outcome[run][key].as_u64().unwrap())
+            .collect()
+    };
+    assert_eq!(
+        counts("hard", &["requests", "answered", "failed"]),
+        [200, 50, 150]
+    );
+    let keys = ["requests", "live", "stale", "default", "failed"];
+    assert_eq!(counts("graceful", &keys), [200, 50, 150, 0, 0]);
+    for run in ["hard", "graceful"] {
+        assert_eq!(
+            counts(run, &["attempts", "upstream_received"]),
+            [200, 50],
+            "no breaker spares a side"
+        );
+    }
+    assert_eq!(counts("way_back", &["attempts_while_down", "failed"]), [5, 0]);
+    assert_eq!(outcome["way_back"]["steps"][2]["to"], "closed");
+    assert_eq!(outcome["held"], true);
+    assert_eq!(output.status.code(), Some(0));
+}
+
+#[test]
+fn the_demo_says_that_the_promise_is_broken_when_the_stale_rung_is_taken_out() {
+    let output = evenkeel(&["demo", "--json", "--without-stale"]);
+    let outcome: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(outcome["graceful"]["stale"], 0);
+    assert_eq!(outcome["graceful"]["default"], 150);
+    assert_eq!(outcome["held"], false);
+    assert_eq!(output.status.code(), Some(1));
+    let output = evenkeel(&["demo", "--without-stale"]);
+    assert!(text(&output.stdout).ends_with("PROMISE BROKEN\n"));
+}
+
+#[test]
+fn the_demo_shows_the_table_and_the_labels_of_one_stale_answer() {
+    let shown = text(&evenkeel(&["demo"]).stdout);
+    for part in [
+        "upstream dies after request 50 of 200",
+        " hard           50 (25 %)     50      0        0     150",
+        " graceful     200 (100 %)     50    150        0       0",
+        "request 51:  200",
+        "X-Data-Freshness: stale",
+        "Proxy-Status: evenkeel; error=connection_refused",
+        "reason=dependency-failed",
+        "closed after",
+        "promise held",
+    ] {
+        assert!(shown.contains(part), "{part} is missing from\n{shown}");
+    }
+}
+
+const GOOD: &str = r#"
+[gateway]
+listen = "127.0.0.1:0"
+admin = "127.0.0.1:0"
+[dependencies.catalog]
+urls = ["http://127.0.0.1:9"]
+[[routes]]
+name = "product"
+match = { path = "/products/{id}" }
+class = "read"
+from = "catalog"
+ladder = [ { stale = "60s" } ]
+"#;
+
+#[test]
+fn a_good_contract_passes_the_check() {
+    let path = file("good.toml", GOOD);
+    let output = evenkeel(&["check", path.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(0));
+    assert!(text(&output.stdout).ends_with("good.toml: no problem, 1 route\n"));
+}
+
+#[test]
+fn every_problem_is_shown_at_once_with_its_line_and_how_to_mend_it() {
+    let path = file(
+        "bad.toml",
+        r#"[gateway]
+listen = "127.0.0.1"
+memroy = "1GiB"
+[dependencies.catalog]
+urls = ["http://a:1", "http://b:2"]
+timeout = "0s"
+uses = ["db"]
+breaker = { open_for = "5s" }
+[dependencies.spare]
+urls = ["http://127.0.0.1:9"]
+breaker = { open_for = "5s", jitter = "60%" }
+[[routes]]
+name = "product"
+match = { path = "/products/{id}" }
+class = "operate"
+from = "catalogue"
+ladder = [ { default = { content_type = "text/plain", body = "" } }, { stale = "60s" } ]
+[[routes]]
+name = "product"
+match = { path = "/products/{other}" }
+class = "read"
+from = "catalog"
+keep_if = { not_empty = true }
+"#,
+    );
+    let output = evenkeel(&["check", path.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(1));
+    let shown = text(&output.stderr);
+    for part in [
+        "error: gateway.listen: \"127.0.0.1\"",
+        "error: gateway.memroy: an unknown key",
+        "= mend: did you mean `memory`?",
+        "error: dependencies.catalog.urls: 2 addresses",
+        "error: dependencies.catalog.timeout: \"0s\"",
+        "bad.toml:6:11",
+        "error: dependencies.catalog.uses: \"db\"",
+        "error: routes[0].class: \"operate\"",
+        "error: routes[0].from: \"catalogue\"",
+        "error: routes[1].name: \"product\", as another route",
+        "error: routes[1].match.path: \"/products/{other}\", the same paths as route \"product\"",
+        "error: routes[1].keep_if: set without a stale rung",
+        "error: dependencies.catalog.breaker.open_for_max: 2s",
+        "error: dependencies.spare.breaker.jitter (parts per million): 600000",
+        "error: routes[0].ladder[0]: default before other rungs",
+    ] {
+        assert!(shown.contains(part), "{part} is missing from\n{shown}");
+    }
+}
+
+#[test]
+fn problems_that_the_engine_finds_have_their_line_too() {
+    let contract = GOOD
+        .replace(
+            "\n[[routes]]",
+            "\ntimeout = \"2h\"\nbreaker = { open_for = \"5s\", jitter = \"60%\" }\n[[routes]]",
+        )
+        .replace("ladder =", "exact = true\nladder =");
+    let path = file("engine.toml", &contract);
+    let output = evenkeel(&["check", path.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(1));
+    let shown = text(&output.stderr);
+    for part in [
+        "dependencies.catalog.timeout: 7200s",
+        "engine.toml:7:11",
+        "dependencies.catalog.breaker.open_for_max: 2s",
+        "= allowed: `open_for` (5s) or longer",
+        "breaker.jitter",
+    ] {
+        assert!(shown.contains(part), "{part} is missing from\n{shown}");
+    }
+    let contract = GOOD.replace("ladder =", "exact = true\nladder =");
+    let path = file("exact.toml", &contract);
+    let shown = text(&evenkeel(&["check", path.to_str().unwrap()]).stderr);
+    assert!(
+        shown.contains("error: routes[0].ladder[0]: stale with `exact`"),
+        "{shown}"
+    );
+    assert!(shown.contains("exact.toml:13:12"), "{shown}");
+}
+
+#[test]
+fn what_is_not_toml_or_not_there_is_told_apart() {
+    let path = file("broken.toml", "[gateway\nlisten = 1\n[x] y\n");
+    let output = evenkeel(&["check", path.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        text(&output.stderr).contains("broken.toml:1:"),
+        "{}",
+        text(&output.stderr)
+    );
+    let output = evenkeel(&["check", "no/such/file.toml"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(evenkeel(&["check"]).status.code(), Some(2));
+    assert_eq!(evenkeel(&["serve", "no/such/file.toml"]).status.code(), Some(2));
+}
+
+#[test]
+fn help_has_examples_and_exit_statuses() {
+    for verb in ["serve", "check", "demo"] {
+        let output = evenkeel(&[verb, "--help"]);
+        assert_eq!(output.status.code(), Some(0));
+        let shown = text(&output.stdout);
+        assert!(
+            shown.contains(&format!("  evenkeel {verb}")) && shown.contains("Exit status: 0"),
+            "{shown}"
+        );
+    }
+}
+
+#[test]
+fn serve_starts_says_where_and_ends_on_a_signal() {
+    let path = file("serve.toml", GOOD);
+    let mut child = Command::new(env!("CARGO_BIN_EXE_evenkeel"))
+        .args(["serve", path.to_str().unwrap()])
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let started = lines.next().unwrap().unwrap();
+    assert!(
+        started.starts_with("event=started listen=127.0.0.1:"),
+        "{started}"
+    );
+    let killed = Command::new("kill").arg(child.id().to_string()).status().unwrap();
+    assert!(killed.success());
+    assert_eq!(lines.next().unwrap().unwrap(), "event=stopping signal=terminate");
+    assert_eq!(lines.next().unwrap().unwrap(), "event=stopped drained=yes");
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn a_second_signal_ends_at_once() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let upstream = listener.local_addr().unwrap().to_string();
+    let contract = GOOD
+        .replace("127.0.0.1:9", &upstream)
+        .replace(
+            "\n[[routes]]",
+            "\ntimeout = \"1h\"\n[[routes]]\ndeadline = \"1h\"",
+        )
+        .replacen("[dependencies", "drain = \"1h\"\n[dependencies", 1);
+    let path = file("second.toml", &contract);
+    let mut child = Command::new(env!("CARGO_BIN_EXE_evenkeel"))
+        .args(["serve", path.to_str().unwrap()])
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let started = lines.next().unwrap().unwrap();
+    let address = started.split(['=', ' ']).nth(3).unwrap().to_owned();
+    let mut client = std::net::TcpStream::connect(address).unwrap();
+    client
+        .write_all(b"GET /products/1 HTTP/1.1\r\nhost: a\r\n\r\n")
+        .unwrap();
+    // The upstream takes the connection and never answers.
+    let (_held, _) = listener.accept().unwrap();
+    let signal = || {
+        let sent = Command::new("kill").arg(child.id().to_string()).status();
+        assert!(sent.unwrap().success());
+    };
+    signal();
+    assert_eq!(lines.next().unwrap().unwrap(), "event=stopping signal=terminate");
+    signal();
+    assert_eq!(lines.next().unwrap().unwrap(), "event=stopped drained=no");
+    assert_eq!(child.wait().unwrap().code(), Some(1));
+}

@@ -1,0 +1,11 @@
+//! The gateway over real sockets: a scripted origin on one side, raw clients on the other.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+mod bodies;
+mod capacity;
+mod failures;
+mod kit;
+mod lifecycle;
+mod recovery;
+mod requests;
+mod sharing;

@@ -1,0 +1,598 @@
+//! Every key of a contract is flipped, and something else happens.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+#[path = "e2e/kit.rs"]
+mod kit;
+
+use std::{collections::BTreeSet, future::Future, pin::Pin, process::Command, time::Duration};
+
+use evenkeel_core::{BreakerRules, OpenFor};
+use evenkeel_gateway::{config, workers};
+use kit::{Bench, Client, NO_BREAKER, Origin, Reply, STALE, contract, contract_with, get, until};
+
+type Check = fn() -> Pin<Box<dyn Future<Output = ()>>>;
+
+/// Makes a plain function of an async one, so that a table can hold it.
+macro_rules! check {
+    ($check:expr) => {
+        || Box::pin($check)
+    };
+}
+
+const CHECKS: &[(&str, &str, Check)] = &[
+    ("gateway", "listen", check!(listen())),
+    ("gateway", "admin", check!(admin())),
+    ("gateway", "memory", check!(memory())),
+    ("gateway", "buffers", check!(buffers())),
+    ("gateway", "workers", check!(worker_threads())),
+    ("gateway", "drain", check!(drain())),
+    ("resources.<name>", "concurrency", check!(resource())),
+    ("dependencies.<name>", "urls", check!(urls())),
+    ("dependencies.<name>", "uses", check!(resource())),
+    ("dependencies.<name>", "timeout", check!(timeout())),
+    ("dependencies.<name>", "concurrency", check!(concurrency())),
+    ("dependencies.<name>", "breaker", check!(breaker_off())),
+    (
+        "dependencies.<name>.breaker",
+        "consecutive",
+        check!(consecutive()),
+    ),
+    (
+        "dependencies.<name>.breaker",
+        "failure_ratio",
+        check!(failure_ratio()),
+    ),
+    (
+        "dependencies.<name>.breaker",
+        "window",
+        check!(rule("window = \"20s\"")),
+    ),
+    ("dependencies.<name>.breaker", "min_calls", check!(min_calls())),
+    ("dependencies.<name>.breaker", "open_for", check!(open_for())),
+    (
+        "dependencies.<name>.breaker",
+        "open_for_max",
+        check!(rule("open_for_max = \"9s\"")),
+    ),
+    (
+        "dependencies.<name>.breaker",
+        "jitter",
+        check!(rule("jitter = \"0%\"")),
+    ),
+    (
+        "dependencies.<name>.breaker",
+        "probes",
+        check!(rule("probes = 2")),
+    ),
+    (
+        "dependencies.<name>.breaker",
+        "close_after",
+        check!(rule("close_after = 3")),
+    ),
+    (
+        "dependencies.<name>.breaker",
+        "lease",
+        check!(rule("lease = \"7s\"")),
+    ),
+    ("routes", "name", check!(name())),
+    ("routes", "match", check!(path())),
+    ("routes", "class", check!(class())),
+    ("routes", "from", check!(from())),
+    ("routes", "deadline", check!(deadline())),
+    ("routes", "scope", check!(scope())),
+    ("routes", "ladder", check!(stale())),
+    ("routes", "when_busy", check!(when_busy())),
+    ("routes", "exact", check!(exact())),
+    ("routes", "keep_if", check!(keep_if_status())),
+    ("routes", "max_body", check!(max_body())),
+    ("routes", "coalesce", check!(coalesce())),
+    ("routes.match", "path", check!(path())),
+    ("routes.ladder", "stale", check!(stale())),
+    (
+        "routes.ladder",
+        "default",
+        check!(default("body = \"x\", content_type = \"a/b\"")),
+    ),
+    (
+        "routes.ladder.default",
+        "status",
+        check!(default("status = 203, body = \"x\", content_type = \"a/b\"")),
+    ),
+    (
+        "routes.ladder.default",
+        "content_type",
+        check!(default("body = \"x\", content_type = \"c/d\"")),
+    ),
+    (
+        "routes.ladder.default",
+        "body",
+        check!(default("body = \"y\", content_type = \"a/b\"")),
+    ),
+    ("routes.keep_if", "status", check!(keep_if_status())),
+    ("routes.keep_if", "not_empty", check!(keep_if_not_empty())),
+];
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_key_has_an_effect() {
+    let known: BTreeSet<(&str, &str)> = config::keys::ALL
+        .iter()
+        .flat_map(|(table, keys)| keys.iter().map(|key| (*table, *key)))
+        .collect();
+    let checked: BTreeSet<(&str, &str)> = CHECKS.iter().map(|(table, key, _)| (*table, *key)).collect();
+    assert_eq!(known, checked, "a key without a check, or a check without a key");
+    for (table, key, check) in CHECKS {
+        println!("{table}.{key}");
+        check().await;
+    }
+}
+
+async fn ok() -> Origin {
+    Origin::always(Reply::ok("body")).await
+}
+
+async fn dead() -> Origin {
+    let origin = ok().await;
+    origin.stop().await;
+    origin
+}
+
+async fn status(contract: &str) -> u16 {
+    Bench::start(contract).await.get("/r/1").await.status
+}
+
+async fn listen() {
+    let origin = ok().await;
+    let free = std::net::TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let text = contract(origin.address, "", "").replacen("127.0.0.1:0", &free.to_string(), 1);
+    let bench = Bench::start(&text).await;
+    assert_eq!(bench.address(), free);
+    assert_eq!(get(free, "/r/1").await.status, 200);
+}
+
+async fn admin() {
+    let origin = ok().await;
+    let free = std::net::TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let text =
+        contract(origin.address, "", "").replace("admin = \"127.0.0.1:0\"", &format!("admin = \"{free}\""));
+    let _bench = Bench::start(&text).await;
+    assert_eq!(get(free, "/livez").await.status, 200);
+}
+
+async fn memory() {
+    let origin = Origin::always(Reply::ok(vec![b'x'; 700_000])).await;
+    for (size, kept) in [("1MiB", 1), ("8MiB", 2)] {
+        let text = contract_with(origin.address, &format!("memory = \"{size}\""), "", STALE);
+        let bench = Bench::start(&text).await;
+        bench.get("/r/1").await;
+        bench.get("/r/2").await;
+        assert_eq!(bench.gateway.app().snapshots().0, kept, "{size}");
+    }
+}
+
+async fn buffers() {
+    let origin = Origin::always(Reply::ok(vec![b'x'; 70_000])).await;
+    for (size, stored) in [("64KiB", false), ("128KiB", true)] {
+        let text = contract_with(origin.address, &format!("buffers = \"{size}\""), "", STALE);
+        let answer = Bench::start(&text).await.get("/r/1").await;
+        assert_eq!(
+            answer.header("cache-status").unwrap().ends_with("stored"),
+            stored,
+            "{size}"
+        );
+    }
+}
+
+async fn worker_threads() {
+    let origin = ok().await;
+    let text = contract_with(origin.address, "workers = 7", "", "");
+    assert_eq!(workers(&config::parse("c", &text).unwrap().contract), 7);
+}
+
+/// What runs is cut after the drain time, or finished within it; the exit status tells.
+async fn drain() {
+    for (drain, code) in [("1ms", 1), ("20s", 0)] {
+        let origin = Origin::always(Reply::ok("x").wait(Duration::from_millis(500))).await;
+        let free = std::net::TcpListener::bind("127.0.0.1:0")
+            .unwrap()
+            .local_addr()
+            .unwrap();
+        let text = contract_with(origin.address, &format!("drain = \"{drain}\""), "", "").replacen(
+            "127.0.0.1:0",
+            &free.to_string(),
+            1,
+        );
+        let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("drain-{drain}.toml"));
+        std::fs::write(&path, text).unwrap();
+        let mut child = Command::new(env!("CARGO_BIN_EXE_evenkeel"))
+            .arg("serve")
+            .arg(&path)
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut client = loop {
+            match tokio::net::TcpStream::connect(free).await {
+                Ok(_) => break Client::connect(free).await,
+                Err(_) => tokio::time::sleep(Duration::from_millis(5)).await,
+            }
+        };
+        client.send("GET /r/1 HTTP/1.1\r\nhost: a\r\n\r\n").await;
+        until("the request is at the origin", || origin.hits() == 1).await;
+        assert!(
+            Command::new("kill")
+                .arg(child.id().to_string())
+                .status()
+                .unwrap()
+                .success()
+        );
+        let ended = tokio::task::spawn_blocking(move || child.wait().unwrap())
+            .await
+            .unwrap();
+        assert_eq!(ended.code(), Some(code), "{drain}");
+    }
+}
+
+async fn resource() {
+    let origin = Origin::always(Reply::hang()).await;
+    for (uses, permits, second) in [
+        ("", 1, 504),
+        ("uses = [\"db\"]", 1, 503),
+        ("uses = [\"db\"]", 2, 504),
+    ] {
+        let top = format!("[resources.db]\nconcurrency = {permits}");
+        let dependency = format!("timeout = \"200ms\"\nbreaker = \"off\"\n{uses}");
+        let bench = Bench::start(&contract_with(origin.address, &top, &dependency, "")).await;
+        assert_eq!(second_of_two(&bench, &origin).await, second, "{uses} {permits}");
+    }
+}
+
+/// Sends two requests to an origin that hangs, and returns the status of the second.
+async fn second_of_two(bench: &Bench, origin: &Origin) -> u16 {
+    let before = origin.hits();
+    let mut first = Client::connect(bench.address()).await;
+    first.send("GET /r/1 HTTP/1.1\r\nhost: a\r\n\r\n").await;
+    until("the first is at the origin", || origin.hits() > before).await;
+    bench.get("/r/2").await.status
+}
+
+async fn urls() {
+    let (one, other) = (
+        Origin::always(Reply::ok("1")).await,
+        Origin::always(Reply::ok("2")).await,
+    );
+    for (origin, body) in [(&one, "1"), (&other, "2")] {
+        assert_eq!(
+            Bench::start(&contract(origin.address, "", ""))
+                .await
+                .get("/r/1")
+                .await
+                .text(),
+            body
+        );
+    }
+}
+
+async fn timeout() {
+    let origin = Origin::always(Reply::ok("x").wait(Duration::from_millis(300))).await;
+    for (span, expected) in [("50ms", 504), ("2s", 200)] {
+        assert_eq!(
+            status(&contract(origin.address, &format!("timeout = \"{span}\""), "")).await,
+            expected
+        );
+    }
+}
+
+async fn concurrency() {
+    let origin = Origin::always(Reply::hang()).await;
+    for (permits, second) in [("concurrency = 1", 503), ("concurrency = 2", 504), ("", 504)] {
+        let dependency = format!("timeout = \"200ms\"\n{permits}");
+        let bench = Bench::start(&contract(origin.address, &dependency, "")).await;
+        assert_eq!(second_of_two(&bench, &origin).await, second, "{permits}");
+    }
+}
+
+/// Makes `calls` calls to a dead origin, and returns the status of one more.
+async fn after_failures(breaker: &str, calls: usize) -> u16 {
+    let origin = dead().await;
+    let bench =
+        Bench::with_manual_clock(&contract(origin.address, &format!("breaker = {breaker}"), "")).await;
+    for _ in 0..calls {
+        bench.get("/r/1").await;
+    }
+    bench.get("/r/1").await.status
+}
+
+async fn breaker_off() {
+    assert_eq!(after_failures("\"off\"", 6).await, 502);
+    assert_eq!(after_failures("{}", 6).await, 503);
+}
+
+async fn consecutive() {
+    assert_eq!(after_failures("{ consecutive = 2 }", 2).await, 503);
+    assert_eq!(after_failures("{ consecutive = 3 }", 2).await, 502);
+}
+
+/// Makes `good` calls that succeed and `bad` ones that fail, and tells whether the breaker is open.
+async fn is_open(breaker: &str, good: usize, bad: usize) -> bool {
+    let origin = ok().await;
+    let text = contract(
+        origin.address,
+        &format!("breaker = {{ consecutive = 1000, {breaker} }}"),
+        "",
+    );
+    let bench = Bench::with_manual_clock(&text).await;
+    for _ in 0..good {
+        bench.get("/r/1").await;
+    }
+    origin.stop().await;
+    for _ in 0..bad {
+        bench.get("/r/1").await;
+    }
+    bench.get("/r/1").await.status == 503
+}
+
+async fn failure_ratio() {
+    assert!(is_open("failure_ratio = \"20%\"", 16, 4).await);
+    assert!(!is_open("failure_ratio = \"30%\"", 16, 4).await);
+}
+
+async fn min_calls() {
+    assert!(is_open("min_calls = 4", 2, 2).await);
+    assert!(!is_open("min_calls = 6", 2, 2).await);
+}
+
+async fn open_for() {
+    for (span, expected) in [("1s", "1"), ("30s", "30")] {
+        let origin = dead().await;
+        let breaker = format!(
+            "breaker = {{ consecutive = 1, open_for = \"{span}\", open_for_max = \"30s\", jitter = \"0%\" }}"
+        );
+        let bench = Bench::with_manual_clock(&contract(origin.address, &breaker, "")).await;
+        bench.get("/r/1").await;
+        assert_eq!(bench.get("/r/1").await.header("retry-after"), Some(expected));
+    }
+}
+
+/// Numbers that only time or many nodes would show: in the built dependency.
+async fn rule(key: &str) {
+    let origin = ok().await;
+    let rules = async |text: String| -> BreakerRules {
+        let bench = Bench::start(&contract(origin.address, &text, "")).await;
+        *bench
+            .gateway
+            .app()
+            .dependency("d")
+            .unwrap()
+            .contract()
+            .breaker()
+            .unwrap()
+    };
+    let before = rules(String::new()).await;
+    let after = rules(format!("breaker = {{ {key} }}")).await;
+    assert_ne!(before, after, "{key}");
+    let OpenFor::Timed {
+        longest, jitter_ppm, ..
+    } = after.open_for
+    else {
+        panic!("no timed breaker")
+    };
+    let shown = format!(
+        "window {:?} open_for_max {longest:?} jitter {jitter_ppm} probes {} close_after {} lease {:?}",
+        after.ratio.unwrap().window,
+        after.probes,
+        after.close_after,
+        after.lease,
+    );
+    let (name, value) = key.split_once(" = ").unwrap();
+    let value = value.trim_matches('"').replace("0%", "0");
+    let seen = [format!("{name} {value} "), format!("{name} Some({value})")];
+    assert!(
+        seen.iter().any(|seen| format!("{shown} ").contains(seen)),
+        "{key}: {shown}"
+    );
+}
+
+async fn name() {
+    let origin = dead().await;
+    let text = contract(
+        origin.address,
+        "",
+        "ladder = [ { default = { body = \"x\", content_type = \"a/b\" } } ]",
+    );
+    for name in ["r", "other"] {
+        let bench = Bench::start(&text.replace("name = \"r\"", &format!("name = \"{name}\""))).await;
+        let answer = bench.get("/r/1").await;
+        assert!(
+            answer
+                .header("degraded")
+                .unwrap()
+                .starts_with(&format!("{name};rung=default"))
+        );
+        assert!(
+            bench
+                .metrics()
+                .await
+                .contains(&format!("evenkeel_calls_total{{route=\"{name}\""))
+        );
+    }
+}
+
+async fn path() {
+    let origin = ok().await;
+    let text = contract(origin.address, "", "");
+    assert_eq!(status(&text).await, 200);
+    assert_eq!(status(&text.replace("/r/{id}", "/s/{id}")).await, 404);
+}
+
+async fn class() {
+    let origin = ok().await;
+    for class in ["protect", "operate", "page", "pass", ""] {
+        let text =
+            contract(origin.address, "", "").replace("class = \"read\"", &format!("class = \"{class}\""));
+        assert!(config::parse("c", &text).is_err(), "{class}");
+    }
+}
+
+async fn from() {
+    let (one, other) = (
+        Origin::always(Reply::ok("1")).await,
+        Origin::always(Reply::ok("2")).await,
+    );
+    let dependency = format!("[dependencies.e]\nurls = [\"http://{}\"]", other.address);
+    let text = contract(one.address, &dependency, "");
+    assert_eq!(Bench::start(&text).await.get("/r/1").await.text(), "1");
+    let text = text.replace("from = \"d\"", "from = \"e\"");
+    assert_eq!(Bench::start(&text).await.get("/r/1").await.text(), "2");
+}
+
+async fn deadline() {
+    let origin = Origin::always(Reply::ok("x").wait(Duration::from_millis(300))).await;
+    for (span, expected) in [("50ms", 504), ("2s", 200)] {
+        assert_eq!(
+            status(&contract(origin.address, "", &format!("deadline = \"{span}\""))).await,
+            expected
+        );
+    }
+}
+
+async fn scope() {
+    let origin = ok().await;
+    assert_eq!(
+        status(&contract(origin.address, "", "scope = [\"query:lang\"]")).await,
+        400
+    );
+    assert_eq!(
+        status(&contract(origin.address, "", "scope = [\"path:id\"]")).await,
+        200
+    );
+    assert!(config::parse("c", &contract(origin.address, "", "scope = [\"path:tenant\"]")).is_err());
+}
+
+/// Keeps an answer, waits, loses the origin, and returns what the next request gets.
+async fn outlived(route: &str, wait: Duration) -> kit::Answer {
+    let origin = ok().await;
+    let bench = Bench::with_manual_clock(&contract(origin.address, NO_BREAKER, route)).await;
+    bench.get("/r/1").await;
+    origin.stop().await;
+    bench.advance(wait);
+    bench.get("/r/1").await
+}
+
+async fn stale() {
+    let wait = Duration::from_secs(60);
+    assert_eq!(
+        outlived("ladder = [ { stale = \"60s\" } ]", wait)
+            .await
+            .freshness(),
+        "stale"
+    );
+    assert_eq!(
+        outlived("ladder = [ { stale = \"59s\" } ]", wait).await.status,
+        502
+    );
+    assert_eq!(outlived("", wait).await.status, 502);
+}
+
+async fn default(flipped: &str) {
+    let answer = async |inside: &str| {
+        let origin = dead().await;
+        let route = format!("ladder = [ {{ default = {{ {inside} }} }} ]");
+        let answer = Bench::start(&contract(origin.address, "", &route))
+            .await
+            .get("/r/1")
+            .await;
+        let content_type = answer.header("content-type").unwrap().to_owned();
+        format!("{} {content_type} {}", answer.status, answer.text())
+    };
+    let before = answer("status = 201, body = \"x\", content_type = \"a/b\"").await;
+    assert_eq!(before, "201 a/b x");
+    let after = answer(flipped).await;
+    assert_ne!(before, after, "{flipped}");
+    assert!(
+        ["200 a/b x", "203 a/b x", "200 c/d x", "200 a/b y"].contains(&after.as_str()),
+        "{after}"
+    );
+}
+
+async fn when_busy() {
+    for (what, expected) in [("ladder", 200), ("refuse", 503)] {
+        let origin = ok().await;
+        let route = format!("{STALE}\nwhen_busy = \"{what}\"");
+        let text = contract(origin.address, "breaker = { consecutive = 1 }", &route);
+        let bench = Bench::with_manual_clock(&text).await;
+        bench.get("/r/1").await;
+        origin.stop().await;
+        bench.get("/r/1").await;
+        assert_eq!(bench.get("/r/1").await.status, expected, "{what}");
+    }
+}
+
+async fn exact() {
+    let origin = ok().await;
+    let parsed = |route: &str| config::parse("c", &contract(origin.address, "", route));
+    assert!(parsed(STALE).is_ok());
+    assert!(parsed("exact = true").is_ok_and(|loaded| loaded.contract.routes[0].exact));
+    assert!(parsed(&format!("{STALE}\nexact = true")).is_err());
+    assert!(parsed("coalesce = true\nexact = true").is_err());
+}
+
+/// Keeps `first`, then perhaps `second`, and returns what is left when the origin is gone.
+async fn kept(route: &str, first: Reply, second: Reply) -> String {
+    let origin = Origin::always(first).await;
+    let bench = Bench::start(&contract(origin.address, NO_BREAKER, route)).await;
+    bench.get("/r/1").await;
+    origin.now(second);
+    bench.get("/r/1").await;
+    origin.stop().await;
+    bench.get("/r/1").await.text()
+}
+
+async fn keep_if_status() {
+    for (keep_if, expected) in [("", "two"), ("keep_if = { status = [200] }", "one")] {
+        let route = format!("{STALE}\n{keep_if}");
+        assert_eq!(
+            kept(&route, Reply::ok("one"), Reply::status(203).body("two")).await,
+            expected
+        );
+    }
+}
+
+async fn keep_if_not_empty() {
+    for (not_empty, expected) in [("false", "[]"), ("true", "[1]")] {
+        let route = format!("{STALE}\nkeep_if = {{ not_empty = {not_empty} }}");
+        assert_eq!(kept(&route, Reply::ok("[1]"), Reply::ok("[]")).await, expected);
+    }
+}
+
+async fn max_body() {
+    let origin = Origin::always(Reply::ok(vec![b'x'; 1000])).await;
+    for (size, stored) in [("999B", false), ("1000B", true)] {
+        let text = contract(origin.address, "", &format!("{STALE}\nmax_body = \"{size}\""));
+        let answer = Bench::start(&text).await.get("/r/1").await;
+        assert_eq!(
+            answer.header("cache-status").unwrap().ends_with("stored"),
+            stored,
+            "{size}"
+        );
+    }
+}
+
+async fn coalesce() {
+    for (shared, hits) in [("true", 1), ("false", 4)] {
+        let origin = Origin::always(Reply::ok("x").wait(Duration::from_millis(300))).await;
+        let bench = Bench::start(&contract(origin.address, "", &format!("coalesce = {shared}"))).await;
+        let address = bench.address();
+        let calls: Vec<_> = (0..4)
+            .map(|_| tokio::spawn(async move { get(address, "/r/1").await }))
+            .collect();
+        for call in calls {
+            assert_eq!(call.await.unwrap().status, 200);
+        }
+        assert_eq!(origin.hits(), hits, "{shared}");
+    }
+}

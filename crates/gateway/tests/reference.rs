@@ -1,0 +1,190 @@
+//! The reference pages say what the code does.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+use std::{collections::BTreeSet, path::Path};
+
+use evenkeel_core::BreakerRules;
+use evenkeel_gateway::{
+    config::{self, Dependency, Gateway, Route, keys, units::show_duration},
+    proxy::{FIELDS_MAX, IDLE_MAX, Limits, RESPONSE_HEAD_MAX, RETRY_AFTER_DEFAULT},
+    telemetry::series,
+};
+
+fn page(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../docs")
+        .join(name);
+    std::fs::read_to_string(path).unwrap()
+}
+
+/// Returns the cells of every table row whose first cell is code.
+fn rows(page: &str) -> Vec<Vec<String>> {
+    page.lines()
+        .filter(|line| line.starts_with("| `"))
+        .map(|line| {
+            let cells = line
+                .trim_matches('|')
+                .split('|')
+                .map(|cell| cell.trim().to_owned());
+            cells.collect()
+        })
+        .collect()
+}
+
+fn code(cell: &str) -> &str {
+    cell.trim_matches('`')
+}
+
+#[test]
+fn the_contract_page_has_exactly_the_keys_that_are_read() {
+    let written: BTreeSet<String> = rows(&page("reference/contract.md"))
+        .iter()
+        .map(|row| code(&row[0]).to_owned())
+        .collect();
+    let read: BTreeSet<String> = keys::ALL
+        .iter()
+        .flat_map(|(table, keys)| keys.iter().map(move |key| format!("{table}.{key}")))
+        .collect();
+    assert_eq!(written, read);
+}
+
+/// Returns what a contract may leave out, and the default as the pages write it.
+fn defaults() -> Vec<(String, String)> {
+    let span = |span| format!("\"{}\"", show_duration(span));
+    let mib = |bytes: usize| format!("\"{}MiB\"", bytes >> 20);
+    let share = |ppm: u32| format!("\"{}%\"", ppm / 10_000);
+    let breaker = "dependencies.<name>.breaker";
+    vec![
+        ("gateway.admin".to_owned(), format!("\"{}\"", Gateway::ADMIN)),
+        ("gateway.memory".to_owned(), mib(Gateway::MEMORY)),
+        ("gateway.buffers".to_owned(), mib(Gateway::BUFFERS)),
+        ("gateway.drain".to_owned(), span(Gateway::DRAIN)),
+        (
+            "dependencies.<name>.timeout".to_owned(),
+            span(Dependency::TIMEOUT),
+        ),
+        (
+            format!("{breaker}.consecutive"),
+            Dependency::CONSECUTIVE.to_string(),
+        ),
+        (
+            format!("{breaker}.failure_ratio"),
+            share(Dependency::FAILURE_RATIO_PPM),
+        ),
+        (format!("{breaker}.window"), span(Dependency::WINDOW)),
+        (format!("{breaker}.min_calls"), Dependency::MIN_CALLS.to_string()),
+        (format!("{breaker}.open_for"), span(BreakerRules::OPEN_FOR_FIRST)),
+        (
+            format!("{breaker}.open_for_max"),
+            span(BreakerRules::OPEN_FOR_LONGEST),
+        ),
+        (format!("{breaker}.jitter"), share(BreakerRules::JITTER_PPM)),
+        (format!("{breaker}.probes"), BreakerRules::NONE.probes.to_string()),
+        (
+            format!("{breaker}.close_after"),
+            BreakerRules::NONE.close_after.to_string(),
+        ),
+        ("routes.deadline".to_owned(), span(Route::DEADLINE)),
+        ("routes.max_body".to_owned(), mib(Route::MAX_BODY)),
+    ]
+}
+
+#[test]
+fn the_guide_argues_for_exactly_the_defaults_in_force() {
+    let written: Vec<(String, String)> = rows(&page("guide/defaults.md"))
+        .iter()
+        .map(|row| (code(&row[0]).to_owned(), code(&row[1]).to_owned()))
+        .collect();
+    assert_eq!(written, defaults());
+}
+
+#[test]
+fn the_defaults_on_the_contract_page_are_those_in_force() {
+    let rows = rows(&page("reference/contract.md"));
+    for (key, default) in defaults() {
+        let row = rows.iter().find(|row| code(&row[0]) == key).unwrap();
+        assert_eq!(code(&row[1]), default, "{key}");
+    }
+}
+
+#[test]
+fn the_limits_on_the_contract_page_are_those_in_force() {
+    let page = page("reference/contract.md");
+    let limits = Limits::default();
+    for row in [
+        format!(
+            "| client connections at once | {} 000 |",
+            limits.connections / 1000
+        ),
+        format!("pause between two requests | {} s |", limits.head_read.as_secs()),
+        format!("| bytes of a request head | {} KiB |", limits.head_bytes >> 10),
+        format!("| fields of a head | {FIELDS_MAX} |"),
+        format!(
+            "| bytes of the head of an upstream's answer | {} KiB |",
+            RESPONSE_HEAD_MAX >> 10
+        ),
+        format!(
+            "| pause inside a streamed body | {} s |",
+            limits.stream_idle.as_secs()
+        ),
+        format!("| idle connections per worker and dependency | {IDLE_MAX} |"),
+        format!(
+            "| Retry-After without a known instant | {} s |",
+            RETRY_AFTER_DEFAULT.as_secs()
+        ),
+    ] {
+        assert!(page.contains(&row), "{row}");
+    }
+}
+
+#[test]
+fn the_example_on_the_contract_page_passes_the_check() {
+    let page = page("reference/contract.md");
+    let example = page
+        .split("```toml\n")
+        .nth(1)
+        .unwrap()
+        .split("```")
+        .next()
+        .unwrap();
+    if let Err(problems) = config::parse("contract.md", example) {
+        panic!("{problems}");
+    }
+}
+
+#[test]
+fn the_metrics_page_has_exactly_the_series_that_are_exported() {
+    let expected: Vec<Vec<String>> = series::ALL
+        .iter()
+        .map(|series| {
+            let labels: Vec<String> = series.labels.iter().map(|label| format!("`{label}`")).collect();
+            vec![
+                format!("`{}`", series.exported()),
+                format!("{:?}", series.kind).to_lowercase(),
+                if labels.is_empty() {
+                    "-".to_owned()
+                } else {
+                    labels.join(", ")
+                },
+                series.help.to_owned(),
+            ]
+        })
+        .collect();
+    let written: Vec<Vec<String>> = rows(&page("reference/metrics.md"))
+        .into_iter()
+        .filter(|row| row[0].starts_with("`evenkeel_"))
+        .collect();
+    assert_eq!(written, expected);
+}
+
+#[test]
+fn series_are_named_by_the_house_rule() {
+    for series in series::ALL {
+        assert!(
+            series.name.starts_with("evenkeel_") && !series.name.ends_with("_total"),
+            "{}",
+            series.name
+        );
+        assert!(!series.help.ends_with('.'));
+    }
+}

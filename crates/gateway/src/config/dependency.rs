@@ -135,6 +135,8 @@ pub(super) fn read(name: String, resources: &[String], mut fields: Fields<'_, '_
             Breaker::Off => None,
             Breaker::On(rules) => Some(*rules),
         },
+        ramp: None,
+        learn: None,
         rows: Vec::new(),
     };
     if let Err(found) = draft.check() {

@@ -5,7 +5,7 @@
 use alloc::{sync::Arc, vec::Vec};
 
 use crate::{
-    breaker::{Admission, Asker, Gate, Generation, Probe, Recovery, State, Transition},
+    breaker::{Admission, Asker, Changes, Gate, Generation, Probe, Recovery, State, Transition},
     bulkhead::{Bulkhead, acquire_all},
     class::{Class, Verdict},
     contract::DependencyContract,
@@ -89,34 +89,30 @@ impl<L: Exclusive<Recovery>> Dependency<L> {
     /// everything pass and only watches.
     ///
     /// Whoever is admitted calls [`Dependency::release`] when the work has ended and [`Dependency::settle`] when
-    /// its result is known. The second value is a change of the breaker's state, for the log.
+    /// its result is known. The second value is what changed in the breaker's state, for the log.
     ///
     /// # Errors
     /// The refusal.
-    pub fn admit(
-        &self,
-        now: Mono,
-        asker: Asker,
-        observe: bool,
-    ) -> (Result<Pass, Refusal>, Option<Transition>) {
+    pub fn admit(&self, now: Mono, asker: Asker, observe: bool) -> (Result<Pass, Refusal>, Changes) {
+        const NOTHING: Changes = [None; 2];
         let Some((gate, recovery)) = &self.breaker else {
-            return (self.reserve().map(|()| Pass::Free), None);
+            return (self.reserve().map(|()| Pass::Free), NOTHING);
         };
         if observe {
             let pass = gate.observe().map_or(Pass::Free, Pass::Counted);
-            return (self.reserve().map(|()| pass), None);
+            return (self.reserve().map(|()| pass), NOTHING);
         }
         match (gate.admit(now), asker) {
             (Admission::Admitted(generation), _) => {
-                (self.reserve().map(|()| Pass::Counted(generation)), None)
+                (self.reserve().map(|()| Pass::Counted(generation)), NOTHING)
             }
-            (Admission::Refused { next_probe }, Asker::Traffic) => (Err(open(next_probe)), None),
+            (Admission::Refused { next_probe }, Asker::Traffic) => (Err(open(next_probe)), NOTHING),
             (Admission::Refused { .. } | Admission::MayProbe, _) => {
                 // The permit comes first: a probe that could not start would hold up the recovery.
                 if let Err(refusal) = self.reserve() {
-                    return (Err(refusal), None);
+                    return (Err(refusal), NOTHING);
                 }
-                let (granted, transition) = recovery.with(|recovery| recovery.probe(gate, now, asker));
+                let (granted, changes) = recovery.with(|recovery| recovery.probe(gate, now, asker));
                 let pass = match granted {
                     Ok(probe) => Ok(Pass::Probe(probe)),
                     // Somebody else's probe may have closed the breaker since we looked.
@@ -125,7 +121,7 @@ impl<L: Exclusive<Recovery>> Dependency<L> {
                 if pass.is_err() {
                     self.release();
                 }
-                (pass, transition)
+                (pass, changes)
             }
         }
     }
@@ -283,7 +279,7 @@ mod tests {
         trip(&dependency);
         let later = NOW.after(Duration::from_secs(10));
         assert!(shared.acquire());
-        let (refused, transition) = dependency.admit(later, Asker::Traffic, false);
+        let (refused, changes) = dependency.admit(later, Asker::Traffic, false);
         assert_eq!(
             refused,
             Err(Refusal {
@@ -291,12 +287,15 @@ mod tests {
                 retry_at: None
             })
         );
-        assert_eq!((transition, dependency.state()), (None, Some(State::Open)));
+        assert_eq!((changes, dependency.state()), ([None; 2], Some(State::Open)));
         assert_eq!(dependency.bulkhead().map(Bulkhead::in_use), Some(0));
         shared.release();
-        let (pass, transition) = dependency.admit(later, Asker::Traffic, false);
+        let (pass, changes) = dependency.admit(later, Asker::Traffic, false);
         assert!(pass.unwrap().is_probe());
-        assert_eq!(transition.map(|t| t.to), Some(State::HalfOpen));
+        assert_eq!(
+            changes.map(|change| change.map(|t| t.to)),
+            [None, Some(State::HalfOpen)]
+        );
     }
 
     #[test]

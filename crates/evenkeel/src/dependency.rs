@@ -267,8 +267,10 @@ impl Inner {
         asker: Asker,
         observe: bool,
     ) -> Result<Ticket<'_>, Refusal> {
-        let (pass, transition) = this.seat.admit(now.mono, asker, observe);
-        this.changed(transition);
+        let (pass, changes) = this.seat.admit(now.mono, asker, observe);
+        for change in changes {
+            this.changed(change);
+        }
         pass.map(|pass| Ticket::new(Permit::new(this), pass, now))
     }
 

@@ -14,6 +14,7 @@ use crate::{
     counts::{AttemptCounters, Counters},
     engine::{Engine, Resource},
     event::EventKind,
+    hold::HoldSlot,
     lent::Lent,
     ticket::{Permit, Ticket},
 };
@@ -225,6 +226,7 @@ impl DependencyBuilder {
             engine: self.engine,
             attempts: Counters::new(),
             transitions: Counters::new(),
+            hold: HoldSlot::default(),
         })))
     }
 }
@@ -241,6 +243,7 @@ pub(crate) struct Inner {
     pub(crate) seat: evenkeel_core::Dependency<Locked<Recovery>>,
     attempts: AttemptCounters,
     transitions: Counters<3>,
+    pub(crate) hold: HoldSlot,
 }
 
 /// The engine's exclusive access, by a lock. Only a breaker that is not closed ever takes it.

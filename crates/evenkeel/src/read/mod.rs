@@ -11,7 +11,7 @@ mod shared;
 
 use std::{fmt, marker::PhantomData, pin::pin, sync::Arc, time::SystemTime};
 
-use evenkeel_core::{Asker, HoldMode, Mono, Problems, ReadContract, Step};
+use evenkeel_core::{Asker, Mono, Problems, ReadContract, Step};
 
 pub use builder::{Classifier, LadderRung, ReadBuilder, Terms, Unclassified, default, stale};
 
@@ -307,15 +307,13 @@ where
         Ok(())
     }
 
-    /// Forces a mode on this guard, replacing any other hold on it.
+    /// Forces a mode on this guard, replacing any other hold on it. To steer every guard of one dependency, use
+    /// [`Dependency::hold`]; where both are held the stricter mode is in force.
     ///
     /// # Errors
     /// When author or reason are missing, or an `exact` guard would be made to serve old or default data.
     pub fn hold(&self, hold: Hold) -> Result<(), Problems> {
-        let mut problems = match hold.check() {
-            Ok(()) => Problems::default(),
-            Err(problems) => problems,
-        };
+        let mut problems = hold.check().err().unwrap_or_default();
         if !hold.mode.suits(&self.inner.contract) {
             problems.add(
                 "mode",
@@ -343,10 +341,10 @@ where
         Some(hold)
     }
 
-    /// Returns the hold in force, if there is one.
+    /// Returns the hold in force on this guard, if there is one. One on its dependency is [`Dependency::held`].
     #[must_use]
     pub fn held(&self) -> Option<Hold> {
-        self.inner.hold_mode(self.inner.dependency.0.engine.now().mono)?;
+        self.inner.held(self.inner.dependency.0.engine.now().mono)?;
         self.inner.hold.current()
     }
 }
@@ -390,9 +388,4 @@ impl<T, E, S> Read<T, E, S> {
             .as_ref()
             .map_or((0, 0), |flights| flights.sizes())
     }
-}
-
-/// The modes that keep calls from the dependency without asking anybody.
-pub(crate) const fn observes(hold: Option<HoldMode>) -> bool {
-    matches!(hold, Some(HoldMode::ForcedClosed))
 }

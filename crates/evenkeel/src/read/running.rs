@@ -4,7 +4,9 @@
 
 use std::{sync::Arc, time::Duration};
 
-use evenkeel_core::{Asker, Class, Ending, Facts, Mono, Now, ReadCall, Reason, Refusal, Rung, Step, Wall};
+use evenkeel_core::{
+    Asker, Class, Ending, Facts, HoldMode, Mono, Now, ReadCall, Reason, Refusal, Rung, Step, Wall,
+};
 
 use crate::{
     answer::{Answer, Unanswered},
@@ -12,7 +14,7 @@ use crate::{
     key::Key,
     lent::Lent,
     memory::Snapshot,
-    read::{Usable, observes, shared::Inner},
+    read::{Usable, shared::Inner},
     ticket::Ticket,
 };
 
@@ -57,7 +59,7 @@ where
             // Only a hold that keeps calls away is a reason to come back when it ends.
             Some((mode, until)) => (
                 Some(mode),
-                (until < Mono::END && !observes(Some(mode))).then_some(until),
+                (until < Mono::END && !mode.lets_ask()).then_some(until),
             ),
         };
         let contract = guard.dependency.0.seat.contract();
@@ -68,7 +70,8 @@ where
             hold,
             now.mono,
         );
-        let may_ask = hold.is_none() || observes(hold);
+        let observes = hold.is_some_and(HoldMode::lets_ask);
+        let may_ask = hold.is_none() || observes;
         if asker == Asker::Person && may_ask && first == Step::Look {
             // A person who probes wants the dependency asked, however fresh what is kept may be.
             first = call.found(None, now.mono);
@@ -80,7 +83,7 @@ where
             usable,
             asker,
             now,
-            observes: observes(hold),
+            observes,
             snapshot: None,
             retry_at,
             cause: None,

@@ -48,9 +48,33 @@ pub struct Unanswered<E> {
     pub retry_after: Option<Duration>,
     /// The dependency's error, unchanged, if it was asked and failed.
     pub cause: Option<E>,
-    /// The call itself was wrong: a part of its scope was empty, so nobody was asked.
-    pub misuse: Option<EmptyScopePart>,
+    /// The call itself was wrong.
+    pub misuse: Option<Misuse>,
 }
+
+/// What was wrong with a call itself. It ends as failed, by a fault, and nobody's breaker hears of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Misuse {
+    /// A part of its scope was empty, so nobody was asked.
+    EmptyScopePart(EmptyScopePart),
+    /// It had to wait under a time limit by the system's clock, outside a tokio runtime: nothing could have ended it in
+    /// time, so its work was dropped where it stood.
+    NoTimer,
+}
+
+impl fmt::Display for Misuse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::EmptyScopePart(part) => part.fmt(f),
+            Self::NoTimer => f.write_str(
+                "a time limit, and no tokio runtime here whose timer could keep it; \
+                 call within a runtime, or declare neither timeout nor deadline",
+            ),
+        }
+    }
+}
+
+impl std::error::Error for Misuse {}
 
 impl<E> fmt::Display for Unanswered<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -85,9 +85,9 @@
 //! - [`Read::call_work`] is the same for work that outlives its result, such as a streamed body; [`Read::call_alone`] too,
 //!   for a result that is one caller's own.
 //!
-//! The first needs no runtime, unless a time limit is declared and the clock is the system's: then tokio's timer is
-//! used. The other two use the tokio runtime they are called in. Dropping any of them, at any moment, leaves permits,
-//! counters and the breaker right.
+//! The first needs no runtime, unless a time limit is declared and the clock is the system's: then a call that has to
+//! wait uses tokio's timer, and outside a runtime fails with [`Misuse::NoTimer`]. The other two use the tokio runtime
+//! they are called in. Dropping any of them, at any moment, leaves permits, counters and the breaker right.
 //!
 //! # Time
 //!
@@ -144,7 +144,7 @@ mod retired;
 mod ticket;
 mod until;
 
-pub use answer::{Answer, Unanswered};
+pub use answer::{Answer, Misuse, Unanswered};
 pub use clock::{Clock, ManualClock};
 pub use counts::{Counts, NotKept};
 pub use dependency::{BreakerBuilder, Dependency, DependencyBuilder, DependencyStatus};

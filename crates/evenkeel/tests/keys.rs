@@ -10,8 +10,8 @@ use std::{
 };
 
 use evenkeel::{
-    Class, EmptyScopePart, Ending, Engine, Keep, ManualClock, Memory, NotKept, Read, ReadBuilder, Reason,
-    Rung, Seeded, Skipped, Terms, stale,
+    Class, EmptyScopePart, Ending, Engine, Keep, ManualClock, Memory, Misuse, NotKept, Read, ReadBuilder,
+    Reason, Rung, Seeded, Skipped, State, Terms, stale,
 };
 use proptest::prelude::*;
 use support::{End, Fail, MS, NS, Origin, SECOND, engine, poll, settle, wall};
@@ -172,7 +172,11 @@ async fn e52_an_empty_scope_part_asks_nobody_whatever_the_contract_keeps() {
             let failed = end.unwrap_err();
             assert_eq!(
                 (failed.ending, failed.reason, failed.misuse),
-                (Ending::Failed, Some(Reason::Fault), Some(empty))
+                (
+                    Ending::Failed,
+                    Some(Reason::Fault),
+                    Some(Misuse::EmptyScopePart(empty))
+                )
             );
         }
         assert_eq!((origin.asked(), guard.counts().calls()), (0, 3));

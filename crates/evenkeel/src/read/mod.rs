@@ -85,8 +85,9 @@ where
     ///
     /// `key` says what is asked for, within this guard and scope; any bytes, also none.
     ///
-    /// With the system's clock a timeout or deadline needs tokio's timer: outside a runtime that has it, tokio
-    /// panics once such a call has to wait.
+    /// With the system's clock a timeout or deadline needs tokio's timer. A call outside a tokio runtime that has to
+    /// wait under such a limit fails with [`Misuse::NoTimer`](crate::Misuse::NoTimer): it could hang for good. In a
+    /// runtime that was built without its timer tokio panics; build it with `enable_time` or `enable_all`.
     ///
     /// # Errors
     /// [`Unanswered`], when no rung could answer or the dependency's own error is passed on.
@@ -159,6 +160,7 @@ where
                     match attempted {
                         Attempted::Value { value, began } => return running.live(value, began),
                         Attempted::Error { class, error, probe } => running.failed(class, error, probe),
+                        Attempted::Untimed => running.untimed(),
                     }
                 }
             };

@@ -84,6 +84,7 @@ where
                     match attempted {
                         Attempted::Value { value, began } => return self.live(value, began),
                         Attempted::Error { class, error, probe } => self.failed(class, error, probe),
+                        Attempted::Untimed => self.untimed(),
                     }
                 }
             },
@@ -170,6 +171,7 @@ where
         match waited {
             Outcome::AtOnce(Some(landing)) | Outcome::Later(Some(landing)) => Waited::Landed(landing),
             Outcome::AtOnce(None) | Outcome::Later(None) => Waited::Vanished,
+            Outcome::NoTimer => Waited::Ended(self.untimed()),
             Outcome::OutOfTime => Waited::Ended(self.call.attempted(Class::Outage(Outage::TimedOut), false)),
         }
     }

@@ -9,7 +9,7 @@ use evenkeel_core::{
 };
 
 use crate::{
-    answer::{Answer, Unanswered},
+    answer::{Answer, Misuse, Unanswered},
     dependency,
     key::Key,
     lent::Lent,
@@ -36,6 +36,8 @@ pub(crate) struct Running<'c, T, E> {
     pub(super) cause: Option<E>,
     /// Whether the call waits; see [`crate::parked`].
     pub(super) parked: bool,
+    /// Nothing could have ended it in time.
+    is_untimed: bool,
     counted: bool,
 }
 
@@ -88,6 +90,7 @@ where
             retry_at,
             cause: None,
             parked: false,
+            is_untimed: false,
             counted: false,
         };
         (running, first)
@@ -128,6 +131,12 @@ where
             class
         };
         self.call.attempted(class, probe)
+    }
+
+    /// Reports that the call had to wait where no timer could have ended it: what follows is the end.
+    pub(crate) fn untimed(&mut self) -> Step {
+        self.is_untimed = true;
+        self.failed(Class::Fault, None, false)
     }
 
     /// Looks things up until the call wants to ask somebody, or to end.
@@ -218,7 +227,7 @@ where
             skipped: self.call.skips(),
             retry_after: self.retry_at.map(|at| at.since(self.now.mono)),
             cause: self.cause.take(),
-            misuse: None,
+            misuse: self.is_untimed.then_some(Misuse::NoTimer),
         }
     }
 

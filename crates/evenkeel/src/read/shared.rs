@@ -7,7 +7,7 @@ use std::sync::Arc;
 use evenkeel_core::{Class, Ending, HoldMode, Keep, Mono, Now, ReadContract, Reason, Skips};
 
 use crate::{
-    answer::Unanswered,
+    answer::{Misuse, Unanswered},
     counts::{GuardCounters, NotKept},
     dependency::Dependency,
     event::EventKind,
@@ -88,7 +88,7 @@ impl<T, E> Inner<T, E> {
             skipped: Skips::default(),
             retry_after: None,
             cause: None,
-            misuse: Some(misuse),
+            misuse: Some(Misuse::EmptyScopePart(misuse)),
         }
     }
 }

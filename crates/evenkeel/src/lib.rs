@@ -159,6 +159,7 @@ pub use hold::Hold;
 pub use key::{EmptyScopePart, Scope};
 pub use memory::Memory;
 pub use read::{
-    Classifier, LadderRung, Read, ReadBuilder, Seeded, Terms, Unclassified, Usable, default, stale,
+    Classified, Classifier, LadderRung, Read, ReadBuilder, Seeded, Terms, Unclassified, Usable, default,
+    stale,
 };
 pub use ticket::{Call, Permit};

@@ -13,7 +13,7 @@ use std::{fmt, marker::PhantomData, pin::pin, sync::Arc, time::SystemTime};
 
 use evenkeel_core::{Asker, Mono, Problems, ReadContract, Step};
 
-pub use builder::{Classifier, LadderRung, ReadBuilder, Terms, Unclassified, default, stale};
+pub use builder::{Classified, Classifier, LadderRung, ReadBuilder, Terms, Unclassified, default, stale};
 
 use crate::{
     answer::{Answer, Unanswered},

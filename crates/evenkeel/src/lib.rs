@@ -35,6 +35,13 @@
 //!
 //! `examples/guard.rs` is the same with a scope (whose data it is) and a client of its own.
 //!
+//! Guards run in any tokio runtime with its timer on. For what is on this page a program needs, beside `evenkeel`:
+//!
+//! ```toml
+//! [dependencies]
+//! tokio = { version = "1", features = ["macros", "rt", "time"] } # or "rt-multi-thread"
+//! ```
+//!
 //! # The rungs
 //!
 //! | rung | what the value is | `age` | when |
@@ -61,7 +68,7 @@
 //! | gone: [`Class::Gone`] | not blamed | the error; the snapshot is retired |
 //! | refusal: [`Class::Refusal`] | not blamed | the error: a real answer is never hidden by old data |
 //! | bug: [`Class::Fault`] | not blamed | the error, [`Reason::Fault`]: a bug is never hidden |
-//! | the work panics | failure | the panic; where others wait for it, they try once more |
+//! | the work panics | failure | the panic; of a shared attempt [`Reason::Fault`], and who joined it tries once more |
 //! | a person's [`Hold`] | - | what the hold leaves, [`Reason::Held`] |
 //! | the caller leaves: the future is dropped | not blamed | nothing; counted as [`Ending::Abandoned`] |
 //!
@@ -123,7 +130,7 @@
 //!
 //! [`Read::counts`] says what calls came to, by ending and reason: an answer made of old data is never counted as a
 //! live one. [`Dependency::status`] shows breaker and permits, [`Engine::drain_events`] what has changed.
-//! [`Read::hold`] forces a mode, [`Read::probe`] asks now, [`Dependency::reset`] closes the breaker,
+//! [`Read::hold`] and [`Dependency::hold`] force a mode, [`Read::probe`] asks now, [`Dependency::reset`] closes the breaker,
 //! [`Read::seed`] and [`Read::forget`] put a snapshot in and take it out.
 
 mod answer;

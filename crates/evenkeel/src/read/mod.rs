@@ -34,7 +34,44 @@ use shared::Inner;
 
 /// A guard around calls that read data which may be reduced. Clones share everything.
 ///
-/// `T` is the data, `E` the error of the dependency, `S` the scope: whose data it is.
+/// `T` is the data, `E` the error of the dependency, `S` the scope: whose data it is. All three stand in the type, so
+/// that a program can hold its guards in a struct of its own:
+///
+/// ```
+/// use evenkeel::{Answer, Engine, Problems, Read, Unanswered, classify, stale};
+/// use std::{io, time::Duration};
+///
+/// #[derive(Clone)] // clones share breaker, permits, snapshots and counters
+/// struct Shop {
+///     stock: Read<u32, io::Error, (&'static str,)>,
+/// }
+///
+/// impl Shop {
+///     fn new(engine: &Engine) -> Result<Self, Problems> {
+///         let stock = engine
+///             .read("stock")
+///             .scope()
+///             .timeout(Duration::from_millis(250))
+///             .classify(classify::io)
+///             .ladder([stale(Duration::from_secs(60))])
+///             .build()?;
+///         Ok(Self { stock })
+///     }
+///
+///     async fn stock(&self, tenant: &'static str, item: &str) -> Result<Answer<u32, io::Error>, Unanswered<io::Error>> {
+///         self.stock.call((tenant,), item, |_| ask(item)).await
+///     }
+/// }
+///
+/// async fn ask(item: &str) -> io::Result<u32> {
+///     // in earnest, a client of your own
+/// #   if item == "42" { Ok(3) } else { Err(io::ErrorKind::ConnectionRefused.into()) }
+/// }
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let shop = Shop::new(&Engine::system())?;
+/// assert_eq!(*shop.stock("acme", "42").await?, 3);
+/// # Ok(()) }
+/// ```
 pub struct Read<T, E, S = ()> {
     inner: Arc<Inner<T, E>>,
     scope: PhantomData<fn(S)>,

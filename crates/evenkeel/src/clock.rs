@@ -57,7 +57,9 @@ impl Clock {
                     }
                     // Asked first: making the timer would panic in the caller's name.
                     Handle::try_current().map_err(|_| NoTimer)?;
-                    tokio::time::sleep(remaining).await;
+                    // Work that always finds something to do, such as a peer that never stops sending, uses up the
+                    // task's whole budget each time; a timer that drew on the same budget would never be looked at.
+                    tokio::task::unconstrained(tokio::time::sleep(remaining)).await;
                 }
             }
             Kind::Manual(clock) => {

@@ -218,6 +218,19 @@ impl Gate {
         }
     }
 
+    /// Opens a closed gate, whatever was counted. `None` if it is not closed, or a failure was quicker.
+    pub(super) fn trip(&self) -> Option<Trip> {
+        let mut word = self.word();
+        while word.state() == State::Closed {
+            let next = word.next(State::Open);
+            match self.swap(word, next) {
+                Ok(()) => return Some(Trip(next.generation())),
+                Err(seen) => word = seen,
+            }
+        }
+        None
+    }
+
     /// Tells whether results are counted by time, so that a success has to know when it is.
     #[must_use]
     pub const fn counts_by_time(&self) -> bool {

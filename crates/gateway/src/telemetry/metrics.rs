@@ -194,6 +194,7 @@ struct Reach {
     keeps: bool,
     has_default: bool,
     has_breaker: bool,
+    has_ramp: bool,
     is_limited: bool,
     refuses_when_busy: bool,
 }
@@ -207,6 +208,7 @@ impl Reach {
             keeps: ladder.max_age().is_some(),
             has_default: ladder.has_default(),
             has_breaker: dependency.contract().breaker().is_some(),
+            has_ramp: dependency.contract().ramp().is_some(),
             is_limited: dependency.is_limited(),
             refuses_when_busy: contract.when_busy() == WhenBusy::Refuse,
         }
@@ -219,6 +221,7 @@ impl Reach {
         let possible = match reason {
             Reason::DependencyFailed | Reason::TimedOut | Reason::Cut | Reason::ErrorAnswer => true,
             Reason::BreakerOpen | Reason::ProbeFailed => self.has_breaker,
+            Reason::Ramping => self.has_ramp,
             Reason::AtCapacity => self.is_limited,
             Reason::Busy | Reason::Fault | Reason::Held => false,
         };
@@ -278,6 +281,7 @@ mod tests {
             keeps: true,
             has_default: true,
             has_breaker: true,
+            has_ramp: false,
             is_limited: true,
             refuses_when_busy: true,
         };

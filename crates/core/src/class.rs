@@ -89,7 +89,8 @@ impl Class {
     /// The outage set is that of RFC 5861 §4: 500, 502, 503 and 504, nothing else.
     ///
     /// ```
-    /// use evenkeel_core::{Class, Outage};
+    /// # use evenkeel_core as evenkeel;
+    /// use evenkeel::{Class, Outage};
     /// assert_eq!(Class::of_status(503), Class::Outage(Outage::ErrorAnswer));
     /// assert_eq!(Class::of_status(501), Class::Refusal);
     /// assert_eq!(Class::of_status(404), Class::Gone);

@@ -5,7 +5,7 @@
 use alloc::{sync::Arc, vec::Vec};
 
 use crate::{
-    breaker::{Admission, Asker, Gate, Generation, Probe, State, Transition},
+    breaker::{Admission, Asker, Changes, Gate, Generation, Probe, State, Transition},
     bulkhead::{Bulkhead, acquire_all},
     class::{Class, Outage, Verdict},
     contract::DependencyContract,
@@ -102,46 +102,43 @@ impl<L: Exclusive<Steering>> Dependency<L> {
     /// limit let everything pass and only watch.
     ///
     /// Whoever is admitted calls [`Dependency::release`] when the work has ended and [`Dependency::settle`] when
-    /// its result is known. The second value is a change of the breaker's state, for the log.
+    /// its result is known. The second value is what changed in the breaker's state, for the log.
     ///
     /// # Errors
     /// The refusal.
-    pub fn admit(
-        &self,
-        now: Mono,
-        asker: Asker,
-        observe: bool,
-    ) -> (Result<Pass, Refusal>, Option<Transition>) {
+    pub fn admit(&self, now: Mono, asker: Asker, observe: bool) -> (Result<Pass, Refusal>, Changes) {
         let looked = self.look(now);
-        let (pass, transition) = self.pass(now, asker, observe);
-        (pass, transition.or(looked))
+        let (pass, [first, second]) = self.pass(now, asker, observe);
+        // A look only opens what was closed, where no lease can have ended.
+        (pass, [looked.or(first), second])
     }
 
-    fn pass(&self, now: Mono, asker: Asker, observe: bool) -> (Result<Pass, Refusal>, Option<Transition>) {
+    fn pass(&self, now: Mono, asker: Asker, observe: bool) -> (Result<Pass, Refusal>, Changes) {
+        const NOTHING: Changes = [None; 2];
         let Some(gate) = &self.gate else {
-            return (self.enter(Through::Free, observe, now), None);
+            return (self.enter(Through::Free, observe, now), NOTHING);
         };
         if observe {
             let through = gate.observe().map_or(Through::Free, Through::Counted);
-            return (self.enter(through, true, now), None);
+            return (self.enter(through, true, now), NOTHING);
         }
         match (gate.admit(now), asker) {
             (Admission::Admitted(generation), _) => {
-                (self.enter(Through::Counted(generation), false, now), None)
+                (self.enter(Through::Counted(generation), false, now), NOTHING)
             }
-            (Admission::Refused { next_probe }, Asker::Traffic) => (Err(open(next_probe)), None),
+            (Admission::Refused { next_probe }, Asker::Traffic) => (Err(open(next_probe)), NOTHING),
             (Admission::Refused { .. } | Admission::MayProbe, _) => self.probe(gate, now, asker),
         }
     }
 
-    fn probe(&self, gate: &Gate, now: Mono, asker: Asker) -> (Result<Pass, Refusal>, Option<Transition>) {
+    fn probe(&self, gate: &Gate, now: Mono, asker: Asker) -> (Result<Pass, Refusal>, Changes) {
         // The permit comes first: a probe that could not start would hold up the recovery.
         let entry = match self.enter(Through::Free, true, now) {
             Ok(Pass { entry, .. }) => entry,
-            Err(refusal) => return (Err(refusal), None),
+            Err(refusal) => return (Err(refusal), [None; 2]),
         };
         let meter = self.meter.as_ref();
-        let (granted, transition) = self
+        let (granted, changes) = self
             .steering
             .with(|steering| steering.probe(gate, meter, now, asker));
         let pass = match granted {
@@ -157,7 +154,7 @@ impl<L: Exclusive<Steering>> Dependency<L> {
                     .and_then(|generation| self.enter(Through::Counted(generation), false, now))
             }
         };
-        (pass, transition)
+        (pass, changes)
     }
 
     /// Gives back what an admission took, when the work has ended.
@@ -408,7 +405,7 @@ mod tests {
         trip(&dependency);
         let later = NOW.after(Duration::from_secs(10));
         assert!(shared.acquire());
-        let (refused, transition) = dependency.admit(later, Asker::Traffic, false);
+        let (refused, changes) = dependency.admit(later, Asker::Traffic, false);
         assert_eq!(
             refused,
             Err(Refusal {
@@ -416,12 +413,15 @@ mod tests {
                 retry_at: None
             })
         );
-        assert_eq!((transition, dependency.state()), (None, Some(State::Open)));
+        assert_eq!((changes, dependency.state()), ([None; 2], Some(State::Open)));
         assert_eq!(dependency.bulkhead().map(Bulkhead::in_use), Some(0));
         shared.release();
-        let (pass, transition) = dependency.admit(later, Asker::Traffic, false);
+        let (pass, changes) = dependency.admit(later, Asker::Traffic, false);
         assert!(pass.unwrap().is_probe());
-        assert_eq!(transition.map(|t| t.to), Some(State::HalfOpen));
+        assert_eq!(
+            changes.map(|change| change.map(|t| t.to)),
+            [None, Some(State::HalfOpen)]
+        );
     }
 
     #[test]

@@ -57,4 +57,46 @@ impl HoldMode {
             Self::ForcedOpen | Self::ForcedOff | Self::ForcedClosed => true,
         }
     }
+
+    /// Tells whether this mode may be put on a dependency: it says what the dependency gets, and which rungs there
+    /// are only a guard knows.
+    #[must_use]
+    pub const fn suits_a_dependency(self) -> bool {
+        match self {
+            Self::ForcedOpen | Self::ForcedOff | Self::ForcedClosed => true,
+            Self::StaleOnly | Self::DefaultOnly => false,
+        }
+    }
+
+    /// Tells whether calls still reach the dependency.
+    #[must_use]
+    pub const fn lets_ask(self) -> bool {
+        match self {
+            Self::ForcedClosed => true,
+            Self::ForcedOpen | Self::ForcedOff | Self::StaleOnly | Self::DefaultOnly => false,
+        }
+    }
+
+    /// Returns what is in force where a guard is held in one mode and its dependency in the other: the stricter, so
+    /// that whoever keeps calls from a dependency need not know the guards that ask it.
+    ///
+    /// From the strictest: forced-off, stale-only and default-only, forced-open, forced-closed.
+    ///
+    /// ```
+    /// # use evenkeel_core as evenkeel;
+    /// use evenkeel::HoldMode;
+    /// assert_eq!(HoldMode::ForcedClosed.or_stricter(HoldMode::ForcedOpen), HoldMode::ForcedOpen);
+    /// assert_eq!(HoldMode::StaleOnly.or_stricter(HoldMode::ForcedOpen), HoldMode::StaleOnly);
+    /// assert_eq!(HoldMode::StaleOnly.or_stricter(HoldMode::ForcedOff), HoldMode::ForcedOff);
+    /// ```
+    #[must_use]
+    pub fn or_stricter(self, other: Self) -> Self {
+        let leaves = |mode| match mode {
+            Self::ForcedOff => 0,
+            Self::StaleOnly | Self::DefaultOnly => 1,
+            Self::ForcedOpen => 2,
+            Self::ForcedClosed => 3,
+        };
+        if leaves(other) < leaves(self) { other } else { self }
+    }
 }

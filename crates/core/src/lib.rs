@@ -139,7 +139,7 @@ mod time;
 
 pub use age::{Age, Facts};
 pub use breaker::{
-    Admission, Asker, BreakerRules, Cause, Gate, Generation, OpenFor, Probe, Ratio, Recovery, State,
+    Admission, Asker, BreakerRules, Cause, Changes, Gate, Generation, OpenFor, Probe, Ratio, Recovery, State,
     Transition, Trip,
 };
 pub use bulkhead::{Bulkhead, acquire_all};

@@ -3,7 +3,7 @@
 //! It refuses to be touched by a healthy call, but for the one in each round that looks.
 
 use crate::{
-    breaker::{Asker, Gate, Probe, Recovery, State, Transition, Trip},
+    breaker::{Asker, Changes, Gate, Probe, Recovery, State, Transition, Trip},
     class::Verdict,
     contract::DependencyContract,
     limit::{
@@ -59,12 +59,12 @@ impl Steering {
         meter: Option<&Meter>,
         now: Mono,
         asker: Asker,
-    ) -> (Result<Probe, Option<Mono>>, Option<Transition>) {
+    ) -> (Result<Probe, Option<Mono>>, Changes) {
         let Some(recovery) = &mut self.recovery else {
-            return (Err(None), None);
+            return (Err(None), [None; 2]);
         };
-        let (granted, transition) = recovery.probe(gate, now, asker);
-        (granted, self.followed(meter, transition))
+        let (granted, changes) = recovery.probe(gate, now, asker);
+        (granted, changes.map(|change| self.followed(meter, change)))
     }
 
     pub(crate) fn tripped(

@@ -9,6 +9,34 @@ use evenkeel_core::{Ending, Reason, Rung, Skips, Wall};
 use crate::key::EmptyScopePart;
 
 /// A value with its source, age and reason. Dereferences to the value.
+///
+/// ```
+/// use evenkeel::{Answer, Rung};
+///
+/// /// What a page says beside the value.
+/// fn label<T, E>(answer: &Answer<T, E>) -> String {
+///     match (answer.rung, answer.age, answer.reason) {
+///         (Rung::Live | Rung::Fresh, _, _) => String::new(),
+///         (_, Some(age), Some(reason)) => format!("as of {} s ago ({reason})", age.as_secs()),
+///         _ => "standard selection".to_owned(),
+///     }
+/// }
+/// # use evenkeel::{Class, Engine, ManualClock, stale, default};
+/// # use std::time::Duration;
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let clock = ManualClock::new();
+/// # let guard = Engine::new(clock.clone(), 7).read::<Vec<u32>>("picks")
+/// #     .classify(|_: &std::fmt::Error| Class::OUTAGE)
+/// #     .ladder([stale(Duration::from_secs(60)), default(Vec::new)]).build()?;
+///
+/// let live = guard.call((), "home", |_| async { Ok(vec![7]) }).await?;
+/// assert_eq!((live.first(), label(&live).as_str()), (Some(&7), ""));
+/// clock.advance(Duration::from_secs(5));
+/// let old = guard.call((), "home", |_| async { Err(std::fmt::Error) }).await?;
+/// assert_eq!((old.first(), label(&old).as_str()), (Some(&7), "as of 5 s ago (dependency-failed)"));
+/// assert_eq!(old.cause, Some(std::fmt::Error));
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer<T, E> {
     /// The value.
@@ -36,6 +64,29 @@ impl<T, E> Deref for Answer<T, E> {
 }
 
 /// No answer: refused, or the dependency's own error.
+///
+/// ```
+/// use evenkeel::{Ending, Unanswered};
+///
+/// /// The status of an HTTP answer, where the client's own error says what its dependency said.
+/// fn status(unanswered: &Unanswered<u16>) -> u16 {
+///     match (unanswered.ending, unanswered.cause) {
+///         (Ending::Failed, Some(said)) => said, // the dependency's answer: not ours to hide
+///         (Ending::Failed, None) => 500,        // a bug, or a misuse that says which
+///         _ => 503,                             // refused: nobody could answer; see `retry_after`
+///     }
+/// }
+/// # use evenkeel::{Class, Engine, Reason};
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let guard = Engine::system().read::<u32>("stock")
+/// #     .classify(|said: &u16| Class::of_status(*said)).build()?;
+///
+/// let refused = guard.call((), "42", |_| async { Err(503) }).await.unwrap_err();
+/// assert_eq!((status(&refused), refused.reason), (503, Some(Reason::ErrorAnswer)));
+/// let passed_on = guard.call((), "42", |_| async { Err(404) }).await.unwrap_err();
+/// assert_eq!((status(&passed_on), passed_on.to_string().as_str()), (404, "failed"));
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unanswered<E> {
     /// [`Ending::Refused`] or [`Ending::Failed`].
@@ -48,9 +99,33 @@ pub struct Unanswered<E> {
     pub retry_after: Option<Duration>,
     /// The dependency's error, unchanged, if it was asked and failed.
     pub cause: Option<E>,
-    /// The call itself was wrong: a part of its scope was empty, so nobody was asked.
-    pub misuse: Option<EmptyScopePart>,
+    /// The call itself was wrong.
+    pub misuse: Option<Misuse>,
 }
+
+/// What was wrong with a call itself. It ends as failed, by a fault, and nobody's breaker hears of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Misuse {
+    /// A part of its scope was empty, so nobody was asked.
+    EmptyScopePart(EmptyScopePart),
+    /// It had to wait under a time limit by the system's clock, outside a tokio runtime: nothing could have ended it in
+    /// time, so its work was dropped where it stood.
+    NoTimer,
+}
+
+impl fmt::Display for Misuse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::EmptyScopePart(part) => part.fmt(f),
+            Self::NoTimer => f.write_str(
+                "a time limit, and no tokio runtime here whose timer could keep it; \
+                 call within a runtime, or declare neither timeout nor deadline",
+            ),
+        }
+    }
+}
+
+impl std::error::Error for Misuse {}
 
 impl<E> fmt::Display for Unanswered<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

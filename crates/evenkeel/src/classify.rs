@@ -1,6 +1,37 @@
 //! Decides ready-made classifications for error types that everybody has.
 //! It exists so that a guard around plain sockets needs no table of its own.
 //! It refuses to guess: an error that says nothing about the dependency is a fault.
+//!
+//! For errors of your own, and those of a client library, write a function from the error to a [`Class`] and give it
+//! to [`ReadBuilder::classify`](crate::ReadBuilder::classify). Ask of each error what it says about the dependency: it
+//! could not answer (an outage), it answered no (a refusal, gone, busy), or the program is wrong (a fault).
+//!
+//! ```
+//! use evenkeel::{Class, Engine, Outage, classify};
+//!
+//! enum ShopError {
+//!     Io(std::io::Error),
+//!     Timeout,
+//!     Status(u16),
+//!     Parse,
+//! }
+//!
+//! fn class(error: &ShopError) -> Class {
+//!     match error {
+//!         ShopError::Io(error) => classify::io(error),
+//!         ShopError::Timeout => Class::Outage(Outage::TimedOut),
+//!         ShopError::Status(status) => match Class::of_status(*status) {
+//!             Class::Answer => Class::Fault, // a good status is no error: the client is wrong
+//!             class => class,
+//!         },
+//!         ShopError::Parse => Class::Fault,
+//!     }
+//! }
+//!
+//! assert_eq!(class(&ShopError::Status(503)), Class::Outage(Outage::ErrorAnswer));
+//! let stock = Engine::system().read::<u32>("stock").classify(class).build()?;
+//! # Ok::<(), evenkeel::Problems>(())
+//! ```
 
 use std::io;
 

@@ -14,6 +14,7 @@ use std::{
 
 use evenkeel_core::{Mono, Now, Wall};
 use parking_lot::Mutex;
+use tokio::runtime::Handle;
 
 /// The source of time of an engine. Clones tell the same time.
 #[derive(Clone, Debug)]
@@ -42,15 +43,20 @@ impl Clock {
     }
 
     /// Waits until the clock shows `at`. Ready at once if it does already.
-    pub(crate) async fn sleep_until(&self, at: Mono) {
+    ///
+    /// # Errors
+    /// When it has to wait by the system's clock and there is no runtime whose timer could wake it.
+    pub(crate) async fn sleep_until(&self, at: Mono) -> Result<(), NoTimer> {
         match &self.0 {
             Kind::System(clock) => {
                 // The runtime's timer stands still in suspend and ours does not, so look again after waking.
                 loop {
                     let remaining = at.since(clock.now().mono);
                     if remaining.is_zero() {
-                        return;
+                        return Ok(());
                     }
+                    // Asked first: making the timer would panic in the caller's name.
+                    Handle::try_current().map_err(|_| NoTimer)?;
                     // Work that always finds something to do, such as a peer that never stops sending, uses up the
                     // task's whole budget each time; a timer that drew on the same budget would never be looked at.
                     tokio::task::unconstrained(tokio::time::sleep(remaining)).await;
@@ -63,10 +69,15 @@ impl Clock {
                     ticket: None,
                 }
                 .await;
+                Ok(())
             }
         }
     }
 }
+
+/// There is no runtime whose timer could end a wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NoTimer;
 
 impl From<ManualClock> for Clock {
     fn from(clock: ManualClock) -> Self {
@@ -318,7 +329,7 @@ mod tests {
         tokio::task::yield_now().await;
         assert!(!sleeper.is_finished());
         manual.advance(Duration::from_nanos(1));
-        sleeper.await.unwrap();
+        sleeper.await.unwrap().unwrap();
         assert_eq!(manual.sleepers(), 0);
     }
 

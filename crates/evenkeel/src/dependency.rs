@@ -14,6 +14,7 @@ use crate::{
     counts::{AttemptCounters, Counters},
     engine::{Engine, Resource},
     event::EventKind,
+    hold::HoldSlot,
     lent::Lent,
     ticket::{Permit, Ticket},
 };
@@ -268,6 +269,7 @@ impl DependencyBuilder {
             engine: self.engine,
             attempts: Counters::new(),
             transitions: Counters::new(),
+            hold: HoldSlot::default(),
         })))
     }
 }
@@ -284,6 +286,7 @@ pub(crate) struct Inner {
     pub(crate) seat: evenkeel_core::Dependency<Locked<Steering>>,
     attempts: AttemptCounters,
     transitions: Counters<3>,
+    pub(crate) hold: HoldSlot,
 }
 
 /// The engine's exclusive access, by a lock. A breaker that is not closed takes it, and one call in each round that
@@ -311,8 +314,10 @@ impl Inner {
         asker: Asker,
         observe: bool,
     ) -> Result<Ticket<'_>, Refusal> {
-        let (pass, transition) = this.seat.admit(now.mono, asker, observe);
-        this.changed(transition);
+        let (pass, changes) = this.seat.admit(now.mono, asker, observe);
+        for change in changes {
+            this.changed(change);
+        }
         pass.map(|pass| Ticket::new(Permit::new(this), pass, now))
     }
 

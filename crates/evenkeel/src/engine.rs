@@ -47,6 +47,11 @@ impl Engine {
     }
 
     /// Starts the contract of a Read: data that may be reduced. Nothing is on unless declared.
+    ///
+    /// The name is what metrics, events and keys go by. Two guards may have one, as when a guard is built anew from a
+    /// changed contract: each has its own breaker, permits, counters and holds, but their events read alike, and if
+    /// both are given one [`Memory`](crate::Memory) they serve each other's snapshots. Guards that mean different data
+    /// have different names.
     pub fn read<T>(&self, name: &str) -> ReadBuilder<T> {
         ReadBuilder::new(self.clone(), name)
     }
@@ -94,6 +99,11 @@ impl Engine {
     #[must_use]
     pub fn events_lost(&self) -> u64 {
         self.0.events.lost()
+    }
+
+    /// Tells whether both are one and the same.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
     }
 
     pub(crate) fn shared(&self) -> &Shared {

@@ -13,6 +13,35 @@ pub(crate) type Key = SmallVec<[u8; 96]>;
 /// Implemented for `()` and for tuples of up to four parts; make each part a type of your own that implements
 /// `AsRef<str>` and cannot be empty, so that a call with the parts swapped or left out does not compile.
 /// A `Vec<String>` serves where the parts are only known at run time.
+///
+/// ```
+/// # use evenkeel::{Class, Engine};
+/// struct Tenant(String); // made in one place, and never from an empty name
+/// impl AsRef<str> for Tenant {
+///     fn as_ref(&self) -> &str {
+///         &self.0
+///     }
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let stock = Engine::system()
+///     .read::<u32>("stock")
+///     .scope::<(Tenant,)>() // one part is a tuple of one
+///     .classify(|_: &std::fmt::Error| Class::OUTAGE)
+///     .build()?;
+/// let answer = stock.call((Tenant("acme".into()),), "42", |_| async { Ok(3) }).await?;
+/// assert_eq!(*answer, 3);
+///
+/// let nobody = stock.call((Tenant(String::new()),), "42", |_| async { Ok(3) }).await.unwrap_err();
+/// assert_eq!(nobody.to_string(), "failed: fault: scope part 1 is empty; give it the name of whose data is meant");
+/// # Ok(()) }
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not say whose data is meant",
+    label = "not a scope",
+    note = "one part is a tuple of one: write `({Self},)`, and let the part implement `AsRef<str>`",
+    note = "a scope is `()`, a tuple of one to four parts that implement `AsRef<str>`, or a `Vec<String>`"
+)]
 pub trait Scope {
     /// Hands each part to `each`, in an order that is always the same.
     fn parts(&self, each: &mut dyn FnMut(&str));

@@ -35,6 +35,13 @@
 //!
 //! `examples/guard.rs` is the same with a scope (whose data it is) and a client of its own.
 //!
+//! Guards run in any tokio runtime with its timer on. For what is on this page a program needs, beside `evenkeel`:
+//!
+//! ```toml
+//! [dependencies]
+//! tokio = { version = "1", features = ["macros", "rt", "time"] } # or "rt-multi-thread"
+//! ```
+//!
 //! # The rungs
 //!
 //! | rung | what the value is | `age` | when |
@@ -61,7 +68,7 @@
 //! | gone: [`Class::Gone`] | not blamed | the error; the snapshot is retired |
 //! | refusal: [`Class::Refusal`] | not blamed | the error: a real answer is never hidden by old data |
 //! | bug: [`Class::Fault`] | not blamed | the error, [`Reason::Fault`]: a bug is never hidden |
-//! | the work panics | failure | the panic; where others wait for it, they try once more |
+//! | the work panics | failure | the panic; of a shared attempt [`Reason::Fault`], and who joined it tries once more |
 //! | a person's [`Hold`] | - | what the hold leaves, [`Reason::Held`] |
 //! | the caller leaves: the future is dropped | not blamed | nothing; counted as [`Ending::Abandoned`] |
 //!
@@ -85,9 +92,9 @@
 //! - [`Read::call_work`] is the same for work that outlives its result, such as a streamed body; [`Read::call_alone`] too,
 //!   for a result that is one caller's own.
 //!
-//! The first needs no runtime, unless a time limit is declared and the clock is the system's: then tokio's timer is
-//! used. The other two use the tokio runtime they are called in. Dropping any of them, at any moment, leaves permits,
-//! counters and the breaker right.
+//! The first needs no runtime, unless a time limit is declared and the clock is the system's: then a call that has to
+//! wait uses tokio's timer, and outside a runtime fails with [`Misuse::NoTimer`]. The other two use the tokio runtime
+//! they are called in. Dropping any of them, at any moment, leaves permits, counters and the breaker right.
 //!
 //! # Time
 //!
@@ -123,7 +130,7 @@
 //!
 //! [`Read::counts`] says what calls came to, by ending and reason: an answer made of old data is never counted as a
 //! live one. [`Dependency::status`] shows breaker and permits, [`Engine::drain_events`] what has changed.
-//! [`Read::hold`] forces a mode, [`Read::probe`] asks now, [`Dependency::reset`] closes the breaker,
+//! [`Read::hold`] and [`Dependency::hold`] force a mode, [`Read::probe`] asks now, [`Dependency::reset`] closes the breaker,
 //! [`Read::seed`] and [`Read::forget`] put a snapshot in and take it out.
 
 mod answer;
@@ -144,7 +151,7 @@ mod retired;
 mod ticket;
 mod until;
 
-pub use answer::{Answer, Unanswered};
+pub use answer::{Answer, Misuse, Unanswered};
 pub use clock::{Clock, ManualClock};
 pub use counts::{Counts, NotKept};
 pub use dependency::{BreakerBuilder, Dependency, DependencyBuilder, DependencyStatus};
@@ -159,6 +166,7 @@ pub use hold::Hold;
 pub use key::{EmptyScopePart, Scope};
 pub use memory::Memory;
 pub use read::{
-    Classifier, LadderRung, Read, ReadBuilder, Seeded, Terms, Unclassified, Usable, default, stale,
+    Classified, Classifier, LadderRung, Read, ReadBuilder, Seeded, Terms, Unclassified, Usable, default,
+    stale,
 };
 pub use ticket::{Call, Permit};

@@ -10,7 +10,7 @@ use std::{
 
 use evenkeel_core::Mono;
 
-use crate::clock::Clock;
+use crate::clock::{Clock, NoTimer};
 
 /// What came of the work.
 #[derive(Debug, PartialEq, Eq)]
@@ -21,6 +21,8 @@ pub(crate) enum Outcome<R> {
     Later(R),
     /// The limit came first; the work is dropped.
     OutOfTime,
+    /// It had to wait, and nothing could have ended it at its limit; it is dropped.
+    NoTimer,
 }
 
 /// Runs `work` until it is done or the clock shows `limit`. Work that is done at the limit has won.
@@ -52,7 +54,10 @@ pub(crate) fn until<F: Future>(
                 timer.set(Some(clock.sleep_until(limit)));
             }
             timer.as_mut().as_pin_mut().map_or(Poll::Pending, |timer| {
-                timer.poll(context).map(|()| Outcome::OutOfTime)
+                timer.poll(context).map(|slept| match slept {
+                    Ok(()) => Outcome::OutOfTime,
+                    Err(NoTimer) => Outcome::NoTimer,
+                })
             })
         })
         .await

@@ -490,6 +490,29 @@ async fn a_probe_by_hand_asks_in_every_state_but_never_beyond_the_places() {
 }
 
 #[tokio::test]
+async fn a_probe_by_hand_after_a_lease_has_ended_tells_the_end_and_the_probe() {
+    let stage = Stage::open(|b| b.lease(SECOND), |b| b).await;
+    stage.clock.advance(SECOND);
+    let _hung = stage.begin(Ok(1));
+    assert_eq!(stage.state(), State::HalfOpen);
+    stage.clock.advance(SECOND);
+    drop(stage.transitions());
+    let counted = |to| stage.guard.dependency().transitions(to);
+    let before = [State::Open, State::HalfOpen, State::Closed].map(counted);
+    assert!(stage.probe(Ok(1)).await.is_ok());
+    assert_eq!(
+        stage.transitions(),
+        [
+            (State::HalfOpen, State::Open, Cause::LeaseExpired),
+            (State::Open, State::HalfOpen, Cause::Probing),
+            (State::HalfOpen, State::Closed, Cause::Proven),
+        ]
+    );
+    let after = [State::Open, State::HalfOpen, State::Closed].map(counted);
+    assert_eq!(after, before.map(|count| count + 1), "events and counters agree");
+}
+
+#[tokio::test]
 async fn a_probe_by_hand_asks_although_a_fresh_copy_is_at_hand() {
     let stage = Stage::open(|b| b, |b| b.fresh_for(60 * SECOND)).await;
     stage.guard.seed((), "k", 1, Some(wall(&stage.clock))).unwrap();

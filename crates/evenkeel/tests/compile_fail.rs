@@ -6,6 +6,7 @@ fn dangerous_uses_do_not_compile() {
     cases.pass("tests/compile_fail/the_right_use.rs");
     cases.compile_fail("tests/compile_fail/without_classifier.rs");
     cases.compile_fail("tests/compile_fail/without_scope.rs");
+    cases.compile_fail("tests/compile_fail/bare_scope.rs");
     cases.compile_fail("tests/compile_fail/swapped_scope.rs");
     cases.compile_fail("tests/compile_fail/coalesce_without_clone.rs");
 }

@@ -452,6 +452,14 @@ fn settings_that_contradict_each_other_are_told() {
             "from",
         ),
         (
+            start().from(&support::engine().1.dependency("d").build().unwrap()),
+            "from",
+        ),
+        (start().keep_if(|_| true), "keep_if"),
+        (start().coalesce().terms(|_| Terms::default()), "terms"),
+        (start().exact().memory(&Memory::new(1 << 20)), "memory"),
+        (start().ladder([default(|| 1)]).weigh(|_| 1), "weigh"),
+        (
             start().fresh_for(2 * SECOND).ladder([stale(SECOND)]),
             "read.fresh_for",
         ),

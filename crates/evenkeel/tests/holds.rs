@@ -374,3 +374,206 @@ async fn a_reset_closes_the_breaker_and_says_who_and_why() {
     );
     assert!(call(&guard, &origin, Ok(9)).await.is_ok());
 }
+
+#[tokio::test]
+async fn a_held_dependency_gets_nothing_whoever_asks_it_and_callers_get_their_own_ladder() {
+    let (clock, engine) = engine();
+    let dependency = engine.dependency("d").build().unwrap();
+    let plain = engine
+        .read::<u32>("plain")
+        .from(&dependency)
+        .classify(Fail::class)
+        .build()
+        .unwrap();
+    let laddered = engine
+        .read::<u32>("laddered")
+        .from(&dependency)
+        .classify(Fail::class)
+        .ladder([stale(STALE), default(|| 1)])
+        .build()
+        .unwrap();
+    let elsewhere = engine.read::<u32>("other").classify(Fail::class).build().unwrap();
+    laddered.seed((), "k", 2, Some(wall(&clock))).unwrap();
+    let origin = Origin::default();
+    for (mode, rung) in [
+        (HoldMode::ForcedOpen, Some(Rung::Stale)),
+        (HoldMode::ForcedOff, None),
+    ] {
+        dependency.hold(hold(mode, None)).unwrap();
+        let refused = call(&plain, &origin, Ok(9)).await.unwrap_err();
+        assert_eq!(refused.reason, Some(Reason::Held), "{mode:?}");
+        let end = call(&laddered, &origin, Ok(9)).await;
+        assert_eq!(end.ok().map(|answer| answer.rung), rung, "{mode:?}");
+    }
+    assert_eq!(origin.asked(), 0);
+    assert!(
+        call(&elsewhere, &origin, Ok(9)).await.is_ok(),
+        "another dependency"
+    );
+    assert_eq!(
+        dependency.release("bo").map(|hold| hold.mode),
+        Some(HoldMode::ForcedOff)
+    );
+    assert_eq!(call(&plain, &origin, Ok(9)).await.unwrap().rung, Rung::Live);
+}
+
+#[tokio::test]
+async fn a_dependency_that_is_forced_closed_is_asked_although_its_breaker_is_open() {
+    let (_, engine) = engine();
+    let guard = engine
+        .read::<u32>("g")
+        .breaker(|b| b.consecutive(1).open_until_probed())
+        .classify(Fail::class)
+        .build()
+        .unwrap();
+    let origin = Origin::default();
+    drop(call(&guard, &origin, Err(Fail::Down)).await);
+    assert_eq!(guard.dependency().status().state, Some(State::Open));
+    guard
+        .dependency()
+        .hold(hold(HoldMode::ForcedClosed, None))
+        .unwrap();
+    assert_eq!(call(&guard, &origin, Ok(9)).await.unwrap().rung, Rung::Live);
+}
+
+#[tokio::test]
+async fn of_two_holds_the_stricter_is_in_force_whichever_came_first() {
+    let origin = Origin::default();
+    for of_guard in HoldMode::ALL {
+        for of_dependency in [HoldMode::ForcedOpen, HoldMode::ForcedOff, HoldMode::ForcedClosed] {
+            let alone = |mode| async move {
+                let (guard, origin) = (both_rungs(), Origin::default());
+                guard.hold(hold(mode, None)).unwrap();
+                let end = call(&guard, &origin, Ok(9)).await;
+                (end, origin.asked())
+            };
+            let stricter = of_guard.or_stricter(of_dependency);
+            let expected = alone(stricter).await;
+            for guard_first in [true, false] {
+                let guard = both_rungs();
+                let dependency = guard.dependency().clone();
+                if guard_first {
+                    guard.hold(hold(of_guard, None)).unwrap();
+                }
+                dependency.hold(hold(of_dependency, None)).unwrap();
+                if !guard_first {
+                    guard.hold(hold(of_guard, None)).unwrap();
+                }
+                let asked = origin.asked();
+                let end = call(&guard, &origin, Ok(9)).await;
+                assert_eq!(
+                    (end, origin.asked() - asked),
+                    expected,
+                    "{of_guard:?} on the guard, {of_dependency:?} on the dependency"
+                );
+            }
+        }
+    }
+}
+
+/// A guard with every rung that a hold can choose, and an old snapshot.
+fn both_rungs() -> Guard {
+    let shape = Shape {
+        stale: true,
+        default: true,
+        fresh: true,
+        kept: Some(STALE),
+    };
+    shape.build().2
+}
+
+#[test]
+fn nothing_done_to_a_guard_loosens_the_hold_on_its_dependency() {
+    let from_the_strictest = [
+        &[HoldMode::ForcedOff][..],
+        &[HoldMode::StaleOnly, HoldMode::DefaultOnly],
+        &[HoldMode::ForcedOpen],
+        &[HoldMode::ForcedClosed],
+    ];
+    for (place, stricter) in from_the_strictest.iter().enumerate() {
+        for looser in from_the_strictest.iter().skip(place + 1) {
+            for (strict, loose) in stricter.iter().flat_map(|s| looser.iter().map(move |l| (*s, *l))) {
+                assert_eq!(strict.or_stricter(loose), strict);
+                assert_eq!(loose.or_stricter(strict), strict);
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_dependency_takes_no_hold_that_chooses_a_rung_and_none_without_a_person() {
+    let (_, engine) = engine();
+    let dependency = engine.dependency("d").build().unwrap();
+    for mode in [HoldMode::StaleOnly, HoldMode::DefaultOnly] {
+        let problems = dependency
+            .hold(Hold {
+                by: String::new(),
+                ..hold(mode, None)
+            })
+            .unwrap_err();
+        let places: Vec<_> = problems.list().iter().map(|problem| &*problem.place).collect();
+        assert_eq!(places, ["by", "mode"]);
+    }
+    assert_eq!(dependency.held(), None);
+    assert!(engine.drain_events().is_empty());
+}
+
+#[tokio::test]
+async fn callers_are_told_to_come_back_when_the_last_hold_that_keeps_them_away_ends() {
+    use HoldMode::{ForcedClosed, ForcedOff, ForcedOpen};
+    let (long, short) = (Some(3 * SECOND), Some(SECOND));
+    for (of_guard, of_dependency, back_in) in [
+        ((ForcedOff, long), (ForcedOpen, short), long),
+        ((ForcedOff, short), (ForcedOpen, long), long),
+        ((ForcedOff, short), (ForcedClosed, long), short),
+        ((ForcedClosed, long), (ForcedOff, short), short),
+        ((ForcedOff, short), (ForcedOpen, None), None),
+    ] {
+        let (_, engine) = engine();
+        let guard = engine.read::<u32>("g").classify(Fail::class).build().unwrap();
+        guard.hold(hold(of_guard.0, of_guard.1)).unwrap();
+        guard
+            .dependency()
+            .hold(hold(of_dependency.0, of_dependency.1))
+            .unwrap();
+        let refused = call(&guard, &Origin::default(), Ok(9)).await.unwrap_err();
+        assert_eq!(refused.retry_after, back_in, "{of_guard:?} {of_dependency:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_hold_on_a_dependency_ends_at_its_expiry_and_is_told_once_under_its_name() {
+    for (after, is_held) in [(SECOND - NS, true), (SECOND, false)] {
+        let (clock, engine) = engine();
+        let dependency = engine.dependency("d").build().unwrap();
+        let guards = ["a", "b"].map(|name| {
+            let builder = engine.read::<u32>(name).from(&dependency);
+            builder.classify(Fail::class).build().unwrap()
+        });
+        dependency.hold(hold(HoldMode::ForcedOpen, Some(SECOND))).unwrap();
+        clock.advance(after);
+        for guard in &guards {
+            let end = call(guard, &Origin::default(), Ok(9)).await;
+            assert_eq!(end.is_err(), is_held, "after {after:?}");
+            assert_eq!(guard.held(), None, "it is not the guard's");
+        }
+        assert_eq!(dependency.held().is_some(), is_held);
+        let told: Vec<_> = engine
+            .drain_events()
+            .into_iter()
+            .map(|event| {
+                (
+                    event.name.to_string(),
+                    matches!(event.kind, EventKind::Held { .. }),
+                )
+            })
+            .collect();
+        let name = || "d".to_owned();
+        let expected = if is_held {
+            vec![(name(), true)]
+        } else {
+            vec![(name(), true), (name(), false)]
+        };
+        assert_eq!(told, expected);
+    }
+}

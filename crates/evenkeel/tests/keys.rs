@@ -10,8 +10,8 @@ use std::{
 };
 
 use evenkeel::{
-    Class, EmptyScopePart, Ending, Engine, Keep, ManualClock, Memory, NotKept, Read, ReadBuilder, Reason,
-    Rung, Seeded, Skipped, Terms, stale,
+    Class, EmptyScopePart, Ending, Engine, Keep, ManualClock, Memory, Misuse, NotKept, Read, ReadBuilder,
+    Reason, Rung, Seeded, Skipped, State, Terms, stale,
 };
 use proptest::prelude::*;
 use support::{End, Fail, MS, NS, Origin, SECOND, engine, poll, settle, wall};
@@ -172,7 +172,11 @@ async fn e52_an_empty_scope_part_asks_nobody_whatever_the_contract_keeps() {
             let failed = end.unwrap_err();
             assert_eq!(
                 (failed.ending, failed.reason, failed.misuse),
-                (Ending::Failed, Some(Reason::Fault), Some(empty))
+                (
+                    Ending::Failed,
+                    Some(Reason::Fault),
+                    Some(Misuse::EmptyScopePart(empty))
+                )
             );
         }
         assert_eq!((origin.asked(), guard.counts().calls()), (0, 3));
@@ -494,4 +498,35 @@ async fn e48_defaults_and_stale_answers_are_never_stored_as_data() {
         (Rung::Default, None, None, 1)
     );
     assert_eq!(answer.skipped.why(Rung::Stale), Some(Skipped::TooOld));
+}
+
+#[tokio::test]
+async fn two_guards_of_one_name_share_snapshots_in_one_store_and_nothing_else() {
+    let (_, engine) = engine();
+    let memory = Memory::new(1 << 20);
+    let built = |memory: &Memory<u32>| {
+        engine
+            .read::<u32>("stock")
+            .breaker(|b| b.consecutive(1))
+            .classify(Fail::class)
+            .ladder([stale(LIMIT)])
+            .memory(memory)
+            .build()
+            .unwrap()
+    };
+    let (old, new, apart) = (built(&memory), built(&memory), built(&Memory::new(1 << 20)));
+    assert!(old.call((), "k", |_| async { Ok(1) }).await.is_ok());
+    assert!(old.call((), "k", |_| async { Err(Fail::Down) }).await.is_ok());
+    assert_eq!(old.dependency().status().state, Some(State::Open));
+    for guard in [&new, &apart] {
+        assert_eq!(guard.dependency().status().state, Some(State::Closed));
+        assert_eq!(guard.counts().calls(), 0);
+    }
+    let end = new.call((), "k", |_| async { Err(Fail::Down) }).await;
+    assert_eq!(end.unwrap().value, 1, "built anew, it goes on with what was kept");
+    let refused = apart
+        .call((), "k", |_| async { Err(Fail::Down) })
+        .await
+        .unwrap_err();
+    assert_eq!(refused.skipped.why(Rung::Stale), Some(Skipped::NoSnapshot));
 }

@@ -18,5 +18,5 @@ mod rules;
 mod window;
 
 pub use gate::{Admission, Gate, Generation, State, Trip};
-pub use recovery::{Asker, Cause, Probe, Recovery, Transition};
+pub use recovery::{Asker, Cause, Changes, Probe, Recovery, Transition};
 pub use rules::{BreakerRules, OpenFor, Ratio};

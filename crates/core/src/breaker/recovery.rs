@@ -30,6 +30,10 @@ pub struct Transition {
     pub cause: Cause,
 }
 
+/// What one step changed, in the order in which it happened: a person who probes after a lease has ended reopens the
+/// breaker and opens it half.
+pub type Changes = [Option<Transition>; 2];
+
 /// Why a breaker changed its state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Cause {
@@ -169,17 +173,12 @@ impl Recovery {
 
     /// Grants a probe if one may start at `now`, opening the gate half.
     ///
-    /// The second value is the change of state that this brought about, if it did.
+    /// The second value is what this changed.
     ///
     /// # Errors
     /// When the next probe may start; inside, `None` if only a person can say. A breaker that has closed in the
     /// meantime needs no probe and gives `None` too: ask [`Gate::admit`] again.
-    pub fn probe(
-        &mut self,
-        gate: &Gate,
-        now: Mono,
-        asker: Asker,
-    ) -> (Result<Probe, Option<Mono>>, Option<Transition>) {
+    pub fn probe(&mut self, gate: &Gate, now: Mono, asker: Asker) -> (Result<Probe, Option<Mono>>, Changes) {
         let expired = self.expire(gate, now);
         let may_start = match gate.state() {
             State::Closed => false,
@@ -189,7 +188,7 @@ impl Recovery {
             },
         };
         if !may_start || self.leases.len() >= self.rules.probes as usize {
-            return (Err(gate.next_probe()), expired);
+            return (Err(gate.next_probe()), [expired, None]);
         }
         let opened_half = (gate.state() == State::Open).then(|| {
             gate.turn(State::HalfOpen, None);
@@ -201,7 +200,7 @@ impl Recovery {
             until: now.after(self.rules.lease.unwrap_or(BreakerRules::LEASE)),
         });
         self.set_half_open_wait(gate, now);
-        (Ok(Probe { number: self.issued }), opened_half.or(expired))
+        (Ok(Probe { number: self.issued }), [expired, opened_half])
     }
 
     /// Takes a probe back with its verdict. A neutral one proves nothing and only frees the place.

@@ -47,6 +47,12 @@ impl<T: Clone, E> Inner<T, E> {
                 }
             }
             Some(Attempted::Error { class, error, probe }) => Landing::Error { class, error, probe },
+            // A flight is a task of a runtime, which has a timer; without one it could not have begun to wait.
+            Some(Attempted::Untimed) => Landing::Error {
+                class: Class::Fault,
+                error: None,
+                probe: false,
+            },
         };
         flight.land(landing, self.now().mono);
     }

@@ -26,6 +26,8 @@ pub(crate) enum Attempted<T, E> {
         /// A probe that failed by the dependency's doing, where the class is a failure at all.
         probe: bool,
     },
+    /// Nothing: it had to wait, and no timer could have ended it at its limit.
+    Untimed,
 }
 
 impl<T: Clone, E> Inner<T, E> {
@@ -75,6 +77,11 @@ impl<T: Clone, E> Inner<T, E> {
                     error: Some(error),
                     probe: probe && blame,
                 }
+            }
+            Outcome::NoTimer => {
+                // The caller's doing: a bug that is shown, and none of the dependency's.
+                ticket.settle(Class::Fault, false, self.now().mono);
+                Attempted::Untimed
             }
             Outcome::OutOfTime => {
                 let class = Class::Outage(Outage::TimedOut);

@@ -77,6 +77,17 @@ impl<E> fmt::Debug for Classifier<E> {
     }
 }
 
+/// A classifier for errors of type `E`: what a contract has once [`ReadBuilder::classify`] was called.
+#[diagnostic::on_unimplemented(
+    message = "a guard needs a classifier for its dependency's errors",
+    label = "no classifier yet",
+    note = "say `.classify(..)` before `.build()`: only you know which error is an outage and which is a bug",
+    note = "ready-made classifiers are in `evenkeel::classify`"
+)]
+pub trait Classified<E>: Into<Classifier<E>> {}
+
+impl<E> Classified<E> for Classifier<E> {}
+
 type Of<T, R> = Option<Box<dyn Fn(&T) -> R + Send + Sync>>;
 
 /// A Read contract, being written. Nothing is on unless declared.
@@ -214,8 +225,8 @@ impl<T, C, S> ReadBuilder<T, C, S> {
         self.own(|own| own.learned_limit(rules))
     }
 
-    /// Asks a dependency that other guards ask too, with its timeout, permits and breaker. Nothing of these may
-    /// then be declared here.
+    /// Asks a dependency of the same engine that other guards ask too, with its timeout, permits and breaker. Nothing
+    /// of these may then be declared here.
     pub fn from(mut self, dependency: &Dependency) -> Self {
         self.from = Some(dependency.clone());
         self
@@ -283,7 +294,8 @@ impl<T, C, S> ReadBuilder<T, C, S> {
     }
 
     /// Keeps an answer only if this says that it is worth it; otherwise the old snapshot stays. Its own caller gets
-    /// the answer either way.
+    /// the answer either way. Goes together with [`fresh_for`](Self::fresh_for) or a stale rung, like all that is
+    /// about keeping: without either nothing is kept.
     ///
     /// ```
     /// # use evenkeel::{Class, Engine, NotKept, Rung, stale};
@@ -383,21 +395,9 @@ impl<T, E: Clone, S> ReadBuilder<T, Classifier<E>, S> {
     }
 }
 
-/// What a value that owns something is taken to own, where nobody says.
-const OWNED_BYTES_GUESS: usize = 1024;
-
-impl<T, E, S> ReadBuilder<T, Classifier<E>, S>
-where
-    T: Clone + Send + Sync + 'static,
-    E: Send + Sync + 'static,
-    S: Scope,
-{
-    /// Checks the contract.
-    ///
-    /// # Errors
-    /// Every problem found, each with its place, what stands there, what may, and how to mend it.
-    pub fn build(self) -> Result<Read<T, E, S>, Problems> {
-        let mut problems = Problems::default();
+impl<T, C, S> ReadBuilder<T, C, S> {
+    /// Adds a problem for each setting that would have no effect, or contradicts another, as it stands.
+    fn check_effects(&self, problems: &mut Problems) {
         if self.share_if.is_some() && !self.draft.coalesce {
             problems.add(
                 "share_if",
@@ -406,7 +406,25 @@ where
                 "add it, or remove this",
             );
         }
-        if self.from.is_some() && !self.own.is_bare() {
+        let stale = |rule: &RungRule| matches!(rule, RungRule::Stale { .. });
+        let keeps = self.draft.fresh_for.is_some() || self.draft.ladder.iter().any(stale);
+        for (setting, is_set) in [
+            ("keep_if", self.keep_if.is_some()),
+            ("terms", self.terms.is_some()),
+            ("memory", self.memory.is_some()),
+            ("weigh", self.weigh.is_some()),
+        ] {
+            if is_set && !keeps {
+                problems.add(
+                    setting,
+                    "set on a guard that keeps nothing",
+                    "together with `fresh_for` or a stale rung",
+                    "add one of them, or remove this",
+                );
+            }
+        }
+        let Some(from) = &self.from else { return };
+        if !self.own.is_bare() {
             problems.add(
                 "from",
                 "a dependency, and a timeout, concurrency, breaker, ramp, learned limit, resource or row of this guard's own",
@@ -414,6 +432,35 @@ where
                 "move them to the dependency",
             );
         }
+        if !from.0.engine.is(&self.engine) {
+            problems.add(
+                "from",
+                &format!("`{}`, a dependency of another engine", from.name()),
+                "a dependency of the engine that this guard is of: they share its clock and its events",
+                "build both from one engine, or from clones of it",
+            );
+        }
+    }
+}
+
+/// What a value that owns something is taken to own, where nobody says.
+const OWNED_BYTES_GUESS: usize = 1024;
+
+impl<T, C, S> ReadBuilder<T, C, S> {
+    /// Checks the contract.
+    ///
+    /// # Errors
+    /// Every problem found, each with its place, what stands there, what may, and how to mend it.
+    // The bounds stand here and not at the `impl`, so that a missing classifier is told in its own words.
+    pub fn build<E>(self) -> Result<Read<T, E, S>, Problems>
+    where
+        T: Clone + Send + Sync + 'static,
+        C: Classified<E>,
+        E: Send + Sync + 'static,
+    {
+        let mut problems = Problems::default();
+        self.check_effects(&mut problems);
+        let Classifier { class, copy } = self.classify.into();
         let contract = self
             .draft
             .check()
@@ -453,7 +500,7 @@ where
             name: contract.name().into(),
             key: key::of_guard(contract.name()),
             dependency,
-            classify: self.classify.class,
+            classify: class,
             class_of: self.class_of,
             keep_if: self.keep_if,
             terms: self.terms,
@@ -466,7 +513,7 @@ where
             hold: HoldSlot::default(),
             counters: GuardCounters::new(),
             flights: contract.coalesce().then(|| Arc::new(Flights::new())),
-            copy_error: self.classify.copy,
+            copy_error: copy,
             contract,
         };
         Ok(Read {

@@ -11,9 +11,9 @@ mod shared;
 
 use std::{fmt, marker::PhantomData, pin::pin, sync::Arc, time::SystemTime};
 
-use evenkeel_core::{Asker, HoldMode, Mono, Problems, ReadContract};
+use evenkeel_core::{Asker, Mono, Problems, ReadContract};
 
-pub use builder::{Classifier, LadderRung, ReadBuilder, Terms, Unclassified, default, stale};
+pub use builder::{Classified, Classifier, LadderRung, ReadBuilder, Terms, Unclassified, default, stale};
 
 use crate::{
     answer::{Answer, Unanswered},
@@ -33,7 +33,44 @@ use shared::Inner;
 
 /// A guard around calls that read data which may be reduced. Clones share everything.
 ///
-/// `T` is the data, `E` the error of the dependency, `S` the scope: whose data it is.
+/// `T` is the data, `E` the error of the dependency, `S` the scope: whose data it is. All three stand in the type, so
+/// that a program can hold its guards in a struct of its own:
+///
+/// ```
+/// use evenkeel::{Answer, Engine, Problems, Read, Unanswered, classify, stale};
+/// use std::{io, time::Duration};
+///
+/// #[derive(Clone)] // clones share breaker, permits, snapshots and counters
+/// struct Shop {
+///     stock: Read<u32, io::Error, (&'static str,)>,
+/// }
+///
+/// impl Shop {
+///     fn new(engine: &Engine) -> Result<Self, Problems> {
+///         let stock = engine
+///             .read("stock")
+///             .scope()
+///             .timeout(Duration::from_millis(250))
+///             .classify(classify::io)
+///             .ladder([stale(Duration::from_secs(60))])
+///             .build()?;
+///         Ok(Self { stock })
+///     }
+///
+///     async fn stock(&self, tenant: &'static str, item: &str) -> Result<Answer<u32, io::Error>, Unanswered<io::Error>> {
+///         self.stock.call((tenant,), item, |_| ask(item)).await
+///     }
+/// }
+///
+/// async fn ask(item: &str) -> io::Result<u32> {
+///     // in earnest, a client of your own
+/// #   if item == "42" { Ok(3) } else { Err(io::ErrorKind::ConnectionRefused.into()) }
+/// }
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let shop = Shop::new(&Engine::system())?;
+/// assert_eq!(*shop.stock("acme", "42").await?, 3);
+/// # Ok(()) }
+/// ```
 pub struct Read<T, E, S = ()> {
     inner: Arc<Inner<T, E>>,
     scope: PhantomData<fn(S)>,
@@ -84,8 +121,9 @@ where
     ///
     /// `key` says what is asked for, within this guard and scope; any bytes, also none.
     ///
-    /// With the system's clock a timeout or deadline needs tokio's timer: outside a runtime that has it, tokio
-    /// panics once such a call has to wait.
+    /// With the system's clock a timeout or deadline needs tokio's timer. A call outside a tokio runtime that has to
+    /// wait under such a limit fails with [`Misuse::NoTimer`](crate::Misuse::NoTimer): it could hang for good. In a
+    /// runtime that was built without its timer tokio panics; build it with `enable_time` or `enable_all`.
     ///
     /// # Errors
     /// [`Unanswered`], when no rung could answer or the dependency's own error is passed on.
@@ -302,15 +340,13 @@ where
         Ok(())
     }
 
-    /// Forces a mode on this guard, replacing any other hold on it.
+    /// Forces a mode on this guard, replacing any other hold on it. To steer every guard of one dependency, use
+    /// [`Dependency::hold`]; where both are held the stricter mode is in force.
     ///
     /// # Errors
     /// When author or reason are missing, or an `exact` guard would be made to serve old or default data.
     pub fn hold(&self, hold: Hold) -> Result<(), Problems> {
-        let mut problems = match hold.check() {
-            Ok(()) => Problems::default(),
-            Err(problems) => problems,
-        };
+        let mut problems = hold.check().err().unwrap_or_default();
         if !hold.mode.suits(&self.inner.contract) {
             problems.add(
                 "mode",
@@ -338,10 +374,10 @@ where
         Some(hold)
     }
 
-    /// Returns the hold in force, if there is one.
+    /// Returns the hold in force on this guard, if there is one. One on its dependency is [`Dependency::held`].
     #[must_use]
     pub fn held(&self) -> Option<Hold> {
-        self.inner.hold_mode(self.inner.dependency.0.engine.now().mono)?;
+        self.inner.held(self.inner.dependency.0.engine.now().mono)?;
         self.inner.hold.current()
     }
 }
@@ -385,9 +421,4 @@ impl<T, E, S> Read<T, E, S> {
             .as_ref()
             .map_or((0, 0), |flights| flights.sizes())
     }
-}
-
-/// The modes that keep calls from the dependency without asking anybody.
-pub(crate) const fn observes(hold: Option<HoldMode>) -> bool {
-    matches!(hold, Some(HoldMode::ForcedClosed))
 }

@@ -150,6 +150,10 @@ where
         match waited {
             Outcome::AtOnce(Some(landing)) | Outcome::Later(Some(landing)) => Waited::Landed(landing),
             Outcome::AtOnce(None) | Outcome::Later(None) => Waited::Vanished,
+            Outcome::NoTimer => {
+                self.is_untimed = true;
+                Waited::Ended(self.call.attempted(Class::Fault, false))
+            }
             Outcome::OutOfTime => Waited::Ended(self.call.attempted(Class::Outage(Outage::TimedOut), false)),
         }
     }

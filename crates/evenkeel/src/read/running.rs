@@ -4,15 +4,17 @@
 
 use std::{sync::Arc, time::Duration};
 
-use evenkeel_core::{Asker, Class, Ending, Facts, Mono, Now, ReadCall, Reason, Refusal, Rung, Step, Wall};
+use evenkeel_core::{
+    Asker, Class, Ending, Facts, HoldMode, Mono, Now, ReadCall, Reason, Refusal, Rung, Step, Wall,
+};
 
 use crate::{
-    answer::{Answer, Unanswered},
+    answer::{Answer, Misuse, Unanswered},
     dependency,
     key::Key,
     lent::Lent,
     memory::Snapshot,
-    read::{Usable, attempt::Attempted, observes, shared::Inner},
+    read::{Usable, attempt::Attempted, shared::Inner},
     ticket::Ticket,
 };
 
@@ -34,6 +36,8 @@ pub(crate) struct Running<'c, T, E> {
     pub(super) cause: Option<E>,
     /// Whether the call waits; see [`crate::parked`].
     pub(super) parked: bool,
+    /// Nothing could have ended it in time.
+    pub(super) is_untimed: bool,
     counted: bool,
 }
 
@@ -57,7 +61,7 @@ where
             // Only a hold that keeps calls away is a reason to come back when it ends.
             Some((mode, until)) => (
                 Some(mode),
-                (until < Mono::END && !observes(Some(mode))).then_some(until),
+                (until < Mono::END && !mode.lets_ask()).then_some(until),
             ),
         };
         let contract = guard.dependency.0.seat.contract();
@@ -68,7 +72,8 @@ where
             hold,
             now.mono,
         );
-        let may_ask = hold.is_none() || observes(hold);
+        let observes = hold.is_some_and(HoldMode::lets_ask);
+        let may_ask = hold.is_none() || observes;
         if asker == Asker::Person && may_ask && first == Step::Look {
             // A person who probes wants the dependency asked, however fresh what is kept may be.
             first = call.found(None, now.mono);
@@ -80,11 +85,12 @@ where
             usable,
             asker,
             now,
-            observes: observes(hold),
+            observes,
             snapshot: None,
             retry_at,
             cause: None,
             parked: false,
+            is_untimed: false,
             counted: false,
         };
         (running, first)
@@ -130,6 +136,10 @@ where
         match attempted {
             Attempted::Value { value, began } => self.live(value, began),
             Attempted::Error { class, error, probe } => self.failed(class, error, probe),
+            Attempted::Untimed => {
+                self.is_untimed = true;
+                self.failed(Class::Fault, None, false)
+            }
         }
     }
 
@@ -233,7 +243,7 @@ where
             skipped: self.call.skips(),
             retry_after: self.retry_at.map(|at| at.since(self.now.mono)),
             cause: self.cause.take(),
-            misuse: None,
+            misuse: self.is_untimed.then_some(Misuse::NoTimer),
         }
     }
 

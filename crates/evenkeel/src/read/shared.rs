@@ -7,12 +7,12 @@ use std::sync::Arc;
 use evenkeel_core::{Class, Ending, HoldMode, Keep, Mono, Now, ReadContract, Reason, Skips};
 
 use crate::{
-    answer::Unanswered,
+    answer::{Misuse, Unanswered},
     counts::{GuardCounters, NotKept},
     dependency::Dependency,
     event::EventKind,
     flight::Flights,
-    hold::{HoldSlot, Look},
+    hold::{self, HoldSlot},
     key::{self, EmptyScopePart, Key, Scope},
     memory::{Entry, Memory, Put},
     read::builder::Terms,
@@ -50,21 +50,16 @@ impl<T, E> Inner<T, E> {
         self.dependency.0.engine.tell(&self.name, kind);
     }
 
-    /// Returns the mode forced at `now`, telling once when a hold has run out.
-    pub(crate) fn hold_mode(&self, now: Mono) -> Option<HoldMode> {
-        self.look(now).map(|(mode, _)| mode)
+    /// Returns the mode forced on this guard at `now` and when it ends, telling once when it has run out.
+    pub(crate) fn held(&self, now: Mono) -> Option<(HoldMode, Mono)> {
+        self.hold
+            .look(now, |mode| self.tell(EventKind::Released { mode, by: None }))
     }
 
-    /// Returns the mode forced at `now` and when it ends.
+    /// Returns the mode in force at `now`, be it by a hold on this guard or on its dependency, and when calls get
+    /// through again.
     pub(crate) fn look(&self, now: Mono) -> Option<(HoldMode, Mono)> {
-        match self.hold.look(now) {
-            Look::None => None,
-            Look::Held(mode, until) => Some((mode, until)),
-            Look::Expired(mode) => {
-                self.tell(EventKind::Released { mode, by: None });
-                None
-            }
-        }
+        hold::both(self.held(now), self.dependency.0.held(now))
     }
 
     /// Writes the key of a call into `place`. Only calls that look something up, keep something or join somebody
@@ -93,7 +88,7 @@ impl<T, E> Inner<T, E> {
             skipped: Skips::default(),
             retry_after: None,
             cause: None,
-            misuse: Some(misuse),
+            misuse: Some(Misuse::EmptyScopePart(misuse)),
         }
     }
 }

@@ -89,11 +89,15 @@ impl Route {
             .deadline(route.deadline)
             .classify(Trouble::class)
             .class_of(Reply::class)
-            .terms(Reply::terms)
             .ladder(rungs)
-            .when_busy(route.when_busy)
-            .memory(&common.memory)
-            .weigh(Reply::weight);
+            .when_busy(route.when_busy);
+        let keeps = route.stale().is_some();
+        if keeps {
+            builder = builder
+                .terms(Reply::terms)
+                .memory(&common.memory)
+                .weigh(Reply::weight);
+        }
         if route.exact {
             builder = builder.exact();
         }
@@ -110,7 +114,7 @@ impl Route {
             buffers: common.buffers.clone(),
             limits: common.limits,
             via: common.via.clone(),
-            keeps: route.stale().is_some(),
+            keeps,
             has_ladder: !route.ladder.is_empty(),
             coalesces: route.coalesce,
             keep_if: route.keep_if.clone(),

@@ -47,8 +47,10 @@ impl World<'_> {
             self.calls.get(id)?.attempt = Some(attempt);
             return None;
         }
-        let (pass, transition) = seat.admit(now, Asker::Traffic, false);
-        self.changed(node, transition, now);
+        let (pass, changes) = seat.admit(now, Asker::Traffic, false);
+        for change in changes {
+            self.changed(node, change, now);
+        }
         let call = self.calls.get(id)?;
         let pass = match pass {
             Ok(pass) => pass,

@@ -44,6 +44,8 @@ pub struct Pass {
     through: Through,
     /// How it came in, where load is metered.
     entry: Option<Entry>,
+    /// Whether its answer has begun, which is when load is measured.
+    answered: bool,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -145,6 +147,7 @@ impl<L: Exclusive<Steering>> Dependency<L> {
             Ok(probe) => Ok(Pass {
                 through: Through::Probe(probe),
                 entry,
+                answered: false,
             }),
             Err(next_probe) => {
                 self.release();
@@ -181,6 +184,27 @@ impl<L: Exclusive<Steering>> Dependency<L> {
         self.tell(pass, told, verdict, lane, now)
     }
 
+    /// Notes that an answer of this class has begun whose rest is still on its way, and tells whether its verdict
+    /// waits for the end. A failure does not: nothing that follows could make it better.
+    ///
+    /// Whoever waits calls [`Dependency::settle`] when the rest has come, or has not. What an answer says about the
+    /// load it says now: how long its rest takes is as much its reader's doing.
+    pub fn answered(&self, pass: &mut Pass, class: Class, now: Mono) -> bool {
+        let verdict = self.contract.table().row(class).breaker;
+        if verdict == Verdict::Failure {
+            return false;
+        }
+        let (told, _) = self.meaning(pass, class, verdict, now);
+        if let (Some(meter), Some(entry)) = (&self.meter, pass.entry) {
+            meter.note(entry, told, now);
+        }
+        pass.answered = true;
+        if let Through::Probe(probe) = &pass.through {
+            self.steering.with(|steering| steering.answered(probe, verdict));
+        }
+        true
+    }
+
     /// Counts code that broke: a fault, and a failure too.
     pub fn broke(&self, pass: Pass, lane: Lane, now: Mono) -> Option<Transition> {
         self.tell(pass, Told::Failure, Verdict::Failure, lane, now)
@@ -191,6 +215,10 @@ impl<L: Exclusive<Steering>> Dependency<L> {
         let (Some(meter), Some(entry)) = (&self.meter, pass.entry) else {
             return (Told::Nothing, verdict);
         };
+        if pass.answered {
+            let failed = verdict == Verdict::Failure;
+            return (if failed { Told::Failure } else { Told::Nothing }, verdict);
+        }
         match class {
             Class::Outage(Outage::TimedOut) => {
                 let blame = verdict == Verdict::Failure;
@@ -213,7 +241,7 @@ impl<L: Exclusive<Steering>> Dependency<L> {
     }
 
     fn tell(&self, pass: Pass, told: Told, verdict: Verdict, lane: Lane, now: Mono) -> Option<Transition> {
-        let Pass { through, entry } = pass;
+        let Pass { through, entry, .. } = pass;
         if let (Some(meter), Some(entry)) = (&self.meter, entry) {
             meter.note(entry, told, now);
         }
@@ -288,7 +316,11 @@ impl<L> Dependency<L> {
                 retry_at: None,
             }
         })?;
-        Ok(Pass { through, entry })
+        Ok(Pass {
+            through,
+            entry,
+            answered: false,
+        })
     }
 
     fn bulkheads(&self) -> impl Iterator<Item = &Bulkhead> + Clone {
@@ -444,5 +476,41 @@ mod tests {
         assert_eq!(transition.map(|t| t.to), Some(State::Open));
         let (pass, _) = dependency.admit(NOW, Asker::Traffic, true);
         assert_eq!(pass.map(|pass| pass.through), Ok(Through::Free));
+    }
+
+    #[test]
+    fn load_is_measured_when_an_answer_begins_whoever_takes_how_long_for_the_rest() {
+        use crate::limit::{LimitRules, meter::Lines};
+        let draft = DependencyDraft {
+            name: "d".into(),
+            learn: Some(LimitRules::DEFAULT),
+            ..DependencyDraft::default()
+        };
+        let dependency: Dependency<OneThread<Steering>> =
+            Dependency::new(draft.check().expect("the draft is valid"), Vec::new(), 1);
+        let (head, end) = (
+            NOW.after(Duration::from_millis(1)),
+            NOW.after(Duration::from_secs(9)),
+        );
+        let told = [Class::Answer, Class::Cancelled, Class::Outage(Outage::Cut)].map(|class| {
+            let mut pass = dependency.admit(NOW, Asker::Traffic, false).0.unwrap();
+            let meter = dependency.meter.as_ref().unwrap();
+            meter.wipe();
+            meter.look_again(Mono::END);
+            meter.draw(Lines {
+                patience: 5000,
+                ..Lines::NONE
+            });
+            assert!(dependency.answered(&mut pass, Class::Answer, head));
+            assert_eq!(dependency.settle(pass, class, true, Lane::new(0), end), None);
+            dependency.release();
+            let notes = meter.notes();
+            (notes.answers().calls, notes.answers().mean(), notes.failures)
+        });
+        let millisecond = Some(1000);
+        assert_eq!(
+            told,
+            [(1, millisecond, 0), (1, millisecond, 0), (1, millisecond, 1)]
+        );
     }
 }

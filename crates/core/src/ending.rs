@@ -49,13 +49,15 @@ pub enum Ending {
     Refused,
     /// A fault, or the dependency's own error passed on.
     Failed,
-    /// The caller left before there was an answer.
+    /// The caller left before there was an answer, or before all of a streamed one had come.
     Abandoned,
+    /// A streamed answer broke off after its beginning had been handed on.
+    Cut,
 }
 
 impl Ending {
     /// Every ending, in the order in which they are shown.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Answered(Rung::Live),
         Self::Answered(Rung::Fresh),
         Self::Answered(Rung::Stale),
@@ -63,6 +65,7 @@ impl Ending {
         Self::Refused,
         Self::Failed,
         Self::Abandoned,
+        Self::Cut,
     ];
 
     /// Returns the stable word; the rung of an answer has its own, see [`Ending::rung`].
@@ -73,6 +76,7 @@ impl Ending {
             Self::Refused => "refused",
             Self::Failed => "failed",
             Self::Abandoned => "abandoned",
+            Self::Cut => "cut",
         }
     }
 
@@ -81,7 +85,7 @@ impl Ending {
     pub const fn rung(self) -> Option<Rung> {
         match self {
             Self::Answered(rung) => Some(rung),
-            Self::Refused | Self::Failed | Self::Abandoned => None,
+            Self::Refused | Self::Failed | Self::Abandoned | Self::Cut => None,
         }
     }
 
@@ -96,6 +100,7 @@ impl Ending {
             Self::Refused => 4,
             Self::Failed => 5,
             Self::Abandoned => 6,
+            Self::Cut => 7,
         }
     }
 }

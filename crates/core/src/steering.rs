@@ -78,6 +78,12 @@ impl Steering {
         self.followed(meter, transition)
     }
 
+    pub(crate) fn answered(&mut self, probe: &Probe, head: Verdict) {
+        if let Some(recovery) = &mut self.recovery {
+            recovery.answered(probe, head);
+        }
+    }
+
     pub(crate) fn settle(
         &mut self,
         gate: &Gate,

@@ -212,6 +212,60 @@ fn e06_a_probe_that_ran_into_its_timeout_is_told_as_failed_not_as_lost() {
 }
 
 #[test]
+fn e06_a_probe_whose_body_still_flows_when_its_lease_ends_is_judged_by_its_head() {
+    let lease = BreakerRules::LEASE;
+    // Until the lease ends nothing is decided, so that a body that breaks off early reopens.
+    let mut rig = Rig::due(RULES);
+    let probe = rig.must_probe();
+    rig.recovery.answered(&probe, Verdict::Success);
+    rig.pass(lease - NS);
+    assert_eq!(rig.recovery.expire(&rig.gate, rig.now), None);
+    let cut = rig.settle(probe, Verdict::Failure).map(|seen| seen.cause);
+    assert_eq!((cut, rig.gate.state()), (Some(Cause::ProbeFailed), State::Open));
+
+    // At its end a good head closes, for whoever asks next; what the body comes to then changes nothing.
+    let mut rig = Rig::due(RULES);
+    let probe = rig.must_probe();
+    rig.recovery.answered(&probe, Verdict::Success);
+    rig.pass(lease);
+    assert_eq!(rig.gate.admit(rig.now), Admission::MayProbe);
+    let (granted, told) = rig.recovery.probe(&rig.gate, rig.now, Asker::Traffic);
+    assert_eq!(
+        (granted, told.map(|seen| seen.map(|seen| seen.cause))),
+        (Err(None), [Some(Cause::Proven), None])
+    );
+    assert_eq!(rig.settle(probe, Verdict::Failure), None);
+    assert_eq!(rig.gate.state(), State::Closed);
+
+    // A head that says neither frees the place.
+    let mut rig = Rig::due(RULES);
+    let probe = rig.must_probe();
+    rig.recovery.answered(&probe, Verdict::Neutral);
+    rig.pass(lease);
+    assert_eq!(rig.recovery.expire(&rig.gate, rig.now), None);
+    assert_eq!(rig.gate.admit(rig.now), Admission::MayProbe);
+    assert_eq!(rig.settle(probe, Verdict::Success), None, "its lease is over");
+    assert_eq!(rig.gate.state(), State::HalfOpen);
+}
+
+#[test]
+fn e06_one_probe_without_a_head_reopens_whatever_the_others_have_begun() {
+    let mut rig = Rig::due(BreakerRules {
+        close_after: 2,
+        ..probes(2)
+    });
+    let begun = rig.must_probe();
+    let hung = rig.must_probe();
+    rig.recovery.answered(&begun, Verdict::Success);
+    rig.pass(BreakerRules::LEASE);
+    let told = rig.recovery.expire(&rig.gate, rig.now).map(|seen| seen.cause);
+    assert_eq!(told, Some(Cause::LeaseExpired));
+    assert_eq!(rig.settle(hung, Verdict::Success), None);
+    assert_eq!(rig.settle(begun, Verdict::Success), None);
+    assert_eq!(rig.gate.state(), State::Open);
+}
+
+#[test]
 fn e07_a_probe_that_a_later_gate_refuses_gives_its_place_back() {
     let mut rig = Rig::due(RULES);
     let full = Bulkhead::new(0);

@@ -16,13 +16,19 @@ use evenkeel_core::{Class, Mono, Now, Refusal};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-use crate::key::Key;
+use crate::{key::Key, tail::Tail};
 
 /// What a flight came to, for all who wait for it.
 #[derive(Debug)]
 pub(crate) enum Landing<T, E> {
     /// A value. Only who started the flight may have one that is not shareable.
-    Value { value: T, began: Now, shareable: bool },
+    Value {
+        value: T,
+        began: Now,
+        shareable: bool,
+        /// Set where the ending of the starter's call depends on how the work ends.
+        tail: Option<Arc<Tail>>,
+    },
     /// An error, or no answer in time.
     Error {
         class: Class,
@@ -223,6 +229,7 @@ mod tests {
             value: 7,
             began: now,
             shareable,
+            tail: None,
         }
     }
 

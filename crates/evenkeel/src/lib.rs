@@ -71,6 +71,7 @@
 //! | the work panics | failure | the panic; of a shared attempt [`Reason::Fault`], and who joined it tries once more |
 //! | a person's [`Hold`] | - | what the hold leaves, [`Reason::Held`] |
 //! | the caller leaves: the future is dropped | not blamed | nothing; counted as [`Ending::Abandoned`] |
+//! | a streamed result breaks off: [`Permit::cut`] | failure | what had come; counted as [`Ending::Cut`] |
 //!
 //! When the ladder is empty or none of its rungs can answer, the call is refused, with the first cause: the
 //! dependency's own error travels in [`Unanswered::cause`], and in [`Answer::cause`] when a lower rung answered.
@@ -148,6 +149,7 @@ mod memory;
 mod parked;
 mod read;
 mod retired;
+mod tail;
 mod ticket;
 mod until;
 

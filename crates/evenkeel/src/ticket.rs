@@ -3,31 +3,103 @@
 //! given exactly once, by hand or by dropping.
 //! It refuses to blame the dependency for a caller who left.
 
-use std::{fmt, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
 use evenkeel_core::{Class, Limit, Mono, Now, Pass};
 
-use crate::{counts::lane, dependency::Inner, lent::Lent};
+use crate::{
+    counts::lane,
+    dependency::Inner,
+    lent::Lent,
+    tail::{Due, Superseded, Tail, WorkEnd},
+};
 
 /// The right to have one attempt in flight. Dropping it gives it back; keep it exactly as long as the work lasts.
-pub struct Permit<'a>(Lent<'a, Inner>);
+///
+/// Work that hands it on with its result, such as a streamed body (see [`Read::call_work`](crate::Read::call_work)),
+/// says by it how the rest of the result came out, and only then the attempt has its verdict and the call its ending:
+///
+/// | the permit | the attempt was | the call was |
+/// |---|---|---|
+/// | is dropped | what the result is | answered |
+/// | [`cut`](Self::cut) | an outage | [`Ending::Cut`](crate::Ending::Cut) |
+/// | [`abandon`](Self::abandon) | cancelled | [`Ending::Abandoned`](crate::Ending::Abandoned) |
+///
+/// ```
+/// # use evenkeel::{Class, Ending, Engine, Permit};
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// // The body of an answer, and the permit that it takes until it has ended.
+/// #[derive(Clone)]
+/// struct Body(std::sync::Arc<std::sync::Mutex<Option<Permit<'static>>>>);
+///
+/// let guard = Engine::system()
+///     .read::<Body>("downloads")
+///     .concurrency(10)
+///     .classify(|_: &std::fmt::Error| Class::OUTAGE)
+///     .build()?;
+/// let work = |_call, permit| async move { Ok(Body(std::sync::Arc::new(std::sync::Mutex::new(permit)))) };
+/// let answer = guard.call_work((), "large.iso", None, work).await?;
+/// // The head is here, the body flows: the permit is in use, and nothing is decided yet.
+/// assert_eq!((guard.dependency().status().in_use, guard.counts().calls()), (1, 0));
+///
+/// // The connection breaks in the middle.
+/// if let Some(permit) = answer.0.lock().unwrap().take() {
+///     permit.cut();
+/// }
+/// assert_eq!(guard.counts().total(Ending::Cut), 1);
+/// assert_eq!(guard.dependency().attempts(Class::OUTAGE), 1);
+/// assert_eq!(guard.dependency().status().in_use, 0);
+/// # Ok(()) }
+/// ```
+pub struct Permit<'a> {
+    dependency: Lent<'a, Inner>,
+    /// Only work that may outlive its result has one; taken when the work has ended.
+    tail: Option<Arc<Tail>>,
+}
 
 impl<'a> Permit<'a> {
     /// Takes over permits that were acquired.
     pub(crate) const fn new(dependency: Lent<'a, Inner>) -> Self {
-        Self(dependency)
+        Self {
+            dependency,
+            tail: None,
+        }
+    }
+
+    /// Ends the work because it broke off: what it had handed on is not all there is.
+    ///
+    /// The breaker and the counters learn it under the admission that the attempt had, unless the attempt has failed
+    /// already. Work that has not handed its result on should return an error instead, which alone says what the
+    /// caller gets; after this such a result counts as cut, too, and is not kept.
+    pub fn cut(mut self) {
+        self.end(WorkEnd::Cut);
+    }
+
+    /// Ends the work because nobody wants the rest of it.
+    ///
+    /// That says nothing about the dependency. A probe is then undecided, and its place is free for another.
+    pub fn abandon(mut self) {
+        self.end(WorkEnd::Abandoned);
+    }
+
+    fn end(&mut self, end: WorkEnd) {
+        if let Some(tail) = self.tail.take() {
+            tail.end(end, &self.dependency);
+        }
     }
 }
 
 impl Drop for Permit<'_> {
     fn drop(&mut self) {
-        self.0.seat.release();
+        // Whoever finds the permit free finds everything told.
+        self.end(WorkEnd::Well);
+        self.dependency.seat.release();
     }
 }
 
 impl fmt::Debug for Permit<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Permit").field(&self.0.name).finish()
+        f.debug_tuple("Permit").field(&self.dependency.name).finish()
     }
 }
 
@@ -69,11 +141,16 @@ pub(crate) struct Ticket<'a> {
     /// Whether the work waits; see [`crate::parked`].
     pub(crate) parked: bool,
     started: bool,
+    /// Whether the work keeps its permit for as long as it likes, also beyond its result.
+    pub(crate) may_outlive: bool,
+    /// Whether nobody will see the result.
+    pub(crate) apart: bool,
+    tail: Option<Arc<Tail>>,
 }
 
 impl<'a> Ticket<'a> {
     pub(crate) fn new(permit: Permit<'a>, pass: Pass, began: Now) -> Self {
-        let dependency = permit.0.again();
+        let dependency = permit.dependency.again();
         let limit = dependency.own_limit(began.mono);
         Self {
             dependency,
@@ -83,6 +160,9 @@ impl<'a> Ticket<'a> {
             limit,
             parked: false,
             started: false,
+            may_outlive: false,
+            apart: false,
+            tail: None,
         }
     }
 
@@ -98,7 +178,38 @@ impl<'a> Ticket<'a> {
             limit: self.limit,
             probe: self.is_probe(),
         };
-        (call, self.permit.take())
+        let mut permit = self.permit.take();
+        if let (true, Some(permit)) = (self.may_outlive, &mut permit) {
+            let tail = Arc::new(Tail::default());
+            permit.tail = Some(Arc::clone(&tail));
+            self.tail = Some(tail);
+        }
+        (call, permit)
+    }
+
+    /// Returns what ticket and permit share, if the work may outlive its result.
+    pub(crate) const fn tail(&self) -> Option<&Arc<Tail>> {
+        self.tail.as_ref()
+    }
+
+    /// Leaves the verdict on a result of `class`, and what is to go because of it, to the end of the work. A failure
+    /// is told at once: nothing that follows could make it better.
+    pub(crate) fn owe(&mut self, tail: &Tail, class: Class, superseded: Option<Box<Superseded>>) {
+        let now = self.dependency.engine.now().mono;
+        let seat = &self.dependency.seat;
+        if self
+            .pass
+            .as_mut()
+            .is_some_and(|pass| !seat.answered(pass, class, now))
+        {
+            self.settle(class, true, now);
+        }
+        let due = Due {
+            pass: self.pass.take(),
+            class,
+            superseded,
+        };
+        tail.owe(due, &self.dependency);
     }
 
     /// Tells whether a success has to know the time: only a window and a probe do.

@@ -5,11 +5,18 @@
 
 mod support;
 
-use std::{panic, time::Duration};
+use std::{
+    panic,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
 
 use evenkeel::{
-    Dependency, Ending, Engine, Hold, HoldMode, ManualClock, Memory, Mono, Read, Reason, Resource, Rung,
-    default, stale,
+    Dependency, Ending, Engine, Hold, HoldMode, ManualClock, Memory, Mono, Permit, Read, Reason, Resource,
+    Rung, default, stale,
 };
 use support::{Fail, MS, Origin, SECOND, engine, wall};
 use tokio::{runtime::Handle, task::JoinHandle};
@@ -104,6 +111,23 @@ async fn attempt(does: Does, clock: ManualClock, origin: Origin, of: (String, u8
     }
 }
 
+/// The rest of an answer, which flows for a while and then ends, or breaks off.
+async fn flow(
+    permit: Option<Permit<'static>>,
+    clock: ManualClock,
+    span: Duration,
+    cut: bool,
+    flowing: Arc<AtomicU32>,
+) {
+    flowing.fetch_add(1, Ordering::SeqCst);
+    clock.sleep(span).await;
+    match permit {
+        Some(permit) if cut => permit.cut(),
+        Some(_) | None => {}
+    }
+    flowing.fetch_sub(1, Ordering::SeqCst);
+}
+
 struct Stage {
     clock: ManualClock,
     engine: Engine,
@@ -111,6 +135,8 @@ struct Stage {
     database: Resource,
     guards: [Guard; 2],
     origin: Origin,
+    /// How many answers flow.
+    flowing: Arc<AtomicU32>,
     numbers: Numbers,
     calls: Vec<JoinHandle<()>>,
     started: [u64; 2],
@@ -164,6 +190,7 @@ impl Stage {
             database,
             guards,
             origin: Origin::default(),
+            flowing: Arc::default(),
             numbers: Numbers(SEED),
             calls: Vec::new(),
             started: [0, 0],
@@ -184,6 +211,9 @@ impl Stage {
         let key = u8::try_from(numbers.below(6)).unwrap();
         let does = Does::draw(numbers, bad);
         let kind = numbers.below(20);
+        let flows = u32::try_from(numbers.below(40)).unwrap() * MS;
+        let cut = numbers.one_in(4);
+        let flowing = Arc::clone(&self.flowing);
         self.calls.push(tokio::spawn(async move {
             let of = (scope.clone(), key);
             let work = {
@@ -196,10 +226,15 @@ impl Stage {
                 8..14 => guard.call_owned((scope,), [key], |_| work()).await,
                 _ => {
                     let usable = |value: &Value| value.began.is_some();
+                    let clock_of_flow = clock.clone();
                     guard
-                        .call_work((scope,), [key], Some(&usable), |_, permit| async move {
+                        .call_work((scope,), [key], Some(&usable), move |_, permit| async move {
                             let result = work().await;
-                            drop(permit);
+                            if kind < 17 {
+                                drop(permit);
+                            } else {
+                                tokio::spawn(flow(permit, clock_of_flow, flows, cut, flowing));
+                            }
                             result
                         })
                         .await
@@ -283,7 +318,10 @@ impl Stage {
             tokio::task::yield_now().await;
         }
         let status = self.dependency.status();
-        assert_eq!(status.in_use, self.origin.inside());
+        assert_eq!(
+            status.in_use,
+            self.origin.inside() + self.flowing.load(Ordering::SeqCst)
+        );
         assert_eq!(self.database.in_use(), status.in_use);
         assert!(status.in_use <= PERMITS);
         assert!(self.guards[0].memory().bytes() <= self.guards[0].memory().limit());

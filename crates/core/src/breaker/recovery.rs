@@ -91,6 +91,8 @@ pub enum Asker {
 struct Lease {
     number: u64,
     until: Mono,
+    /// What the beginning of its answer says, while the rest is still on its way.
+    head: Option<Verdict>,
 }
 
 /// The slow part of a breaker, in use only while it is not closed.
@@ -198,9 +200,20 @@ impl Recovery {
         self.leases.push(Lease {
             number: self.issued,
             until: now.after(self.rules.lease.unwrap_or(BreakerRules::LEASE)),
+            head: None,
         });
         self.set_half_open_wait(gate, now);
         (Ok(Probe { number: self.issued }), [expired, opened_half])
+    }
+
+    /// Notes what the beginning of a probe's answer says, while the rest is still on its way: if it still is when
+    /// the lease ends, that is the probe's verdict. A failure is none that waits: hand it to [`Recovery::settle`].
+    pub fn answered(&mut self, probe: &Probe, head: Verdict) {
+        for lease in &mut self.leases {
+            if lease.number == probe.number {
+                lease.head = Some(head);
+            }
+        }
     }
 
     /// Takes a probe back with its verdict. A neutral one proves nothing and only frees the place.
@@ -237,12 +250,32 @@ impl Recovery {
         (gate.state() != State::Closed).then(|| self.close(gate, now, Cause::Reset))
     }
 
-    /// Reopens a half-open breaker one of whose probes has outlived its lease.
+    /// Ends the leases that are over. A probe that has brought nothing by then failed, and the breaker reopens; one
+    /// whose answer has begun, see [`Recovery::answered`], is judged by that.
     ///
     /// Every other method does this first; a driver with a timer may call it when [`Gate::next_probe`] is due.
     pub fn expire(&mut self, gate: &Gate, now: Mono) -> Option<Transition> {
-        let overdue = gate.state() == State::HalfOpen && self.leases.iter().any(|lease| lease.until <= now);
-        overdue.then(|| self.reopen(gate, now, Cause::LeaseExpired))
+        let is_over = |lease: &Lease| lease.until <= now;
+        if gate.state() != State::HalfOpen || !self.leases.iter().any(is_over) {
+            return None;
+        }
+        if self
+            .leases
+            .iter()
+            .any(|lease| is_over(lease) && matches!(lease.head, None | Some(Verdict::Failure)))
+        {
+            return Some(self.reopen(gate, now, Cause::LeaseExpired));
+        }
+        for lease in self.leases.extract_if(.., |lease| is_over(lease)) {
+            if lease.head == Some(Verdict::Success) {
+                self.proofs += 1;
+            }
+        }
+        if self.proofs >= self.rules.close_after {
+            return Some(self.close(gate, now, Cause::Proven));
+        }
+        self.set_half_open_wait(gate, now);
+        None
     }
 
     fn reopen(&mut self, gate: &Gate, now: Mono, cause: Cause) -> Transition {

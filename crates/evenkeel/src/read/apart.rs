@@ -14,10 +14,14 @@ use crate::{
     ticket::{Call, Permit, Ticket},
 };
 
-impl<T: Clone, E> Inner<T, E> {
+impl<T, E> Inner<T, E>
+where
+    T: Clone + Send + Sync + 'static,
+    E: Send + Sync + 'static,
+{
     /// Makes the attempt of a flight and lands it, unless everybody leaves first.
     pub(super) async fn fly<F, Fut>(
-        &self,
+        self: &Arc<Self>,
         key: Option<&Key>,
         mut ticket: Ticket<'static>,
         flight: Flight<T, E>,
@@ -37,13 +41,14 @@ impl<T: Clone, E> Inner<T, E> {
         };
         let landing = match attempted {
             None => return,
-            Some(Attempted::Value { value, began }) => {
+            Some(Attempted::Value { value, began, tail }) => {
                 let shareable = self.class_of(&value) == Class::Answer
                     && self.share_if.as_ref().is_none_or(|share_if| share_if(&value));
                 Landing::Value {
                     value,
                     began,
                     shareable,
+                    tail,
                 }
             }
             Some(Attempted::Error { class, error, probe }) => Landing::Error { class, error, probe },
@@ -56,13 +61,7 @@ impl<T: Clone, E> Inner<T, E> {
         };
         flight.land(landing, self.now().mono);
     }
-}
 
-impl<T, E> Inner<T, E>
-where
-    T: Clone + Send + Sync + 'static,
-    E: Send + Sync + 'static,
-{
     /// Starts a probe that nobody waits for.
     pub(super) fn probe_apart<F, Fut>(
         self: &Arc<Self>,
@@ -76,6 +75,7 @@ where
     {
         // The probe is the dependency's, not a caller's: it has the dependency's own limit.
         ticket.limit = self.dependency.0.probe_limit(ticket.began.mono);
+        ticket.apart = true;
         let guard = Arc::clone(self);
         runtime.spawn(async move {
             drop(guard.attempt(key.as_ref(), &mut ticket, work).await);

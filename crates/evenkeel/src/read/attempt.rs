@@ -2,7 +2,7 @@
 //! It exists once, for calls, for probes in the background and for flights, so that they cannot differ.
 //! It refuses to decide what the caller gets; that is the call's.
 
-use std::pin::pin;
+use std::{pin::pin, sync::Arc};
 
 use evenkeel_core::{Class, Limit, Mono, Now, Outage};
 
@@ -10,6 +10,7 @@ use crate::{
     key::Key,
     parked::park,
     read::shared::Inner,
+    tail::{Superseded, Tail, WorkEnd},
     ticket::{Call, Permit, Ticket},
     until::{Outcome, until},
 };
@@ -18,7 +19,12 @@ use crate::{
 #[derive(Debug)]
 pub(crate) enum Attempted<T, E> {
     /// A value; it has been kept if it is to be.
-    Value { value: T, began: Now },
+    Value {
+        value: T,
+        began: Now,
+        /// Set where the ending of the call depends on how the work ends.
+        tail: Option<Arc<Tail>>,
+    },
     /// An error, or nothing in time (then there is no error).
     Error {
         class: Class,
@@ -30,10 +36,14 @@ pub(crate) enum Attempted<T, E> {
     Untimed,
 }
 
-impl<T: Clone, E> Inner<T, E> {
+impl<T, E> Inner<T, E>
+where
+    T: Clone + Send + Sync + 'static,
+    E: Send + Sync + 'static,
+{
     /// Makes the attempt that `ticket` admits.
     pub(crate) async fn attempt<'d, F, Fut>(
-        &self,
+        self: &Arc<Self>,
         key: Option<&Key>,
         ticket: &mut Ticket<'d>,
         work: F,
@@ -54,6 +64,16 @@ impl<T: Clone, E> Inner<T, E> {
         match outcome {
             Outcome::AtOnce(Ok(value)) | Outcome::Later(Ok(value)) => {
                 let class = self.class_of(&value);
+                if let Some(tail) = ticket.tail().cloned()
+                    && (tail.ended() != Some(WorkEnd::Well))
+                {
+                    self.handed_on(key, ticket, &tail, &value, class);
+                    return Attempted::Value {
+                        value,
+                        began,
+                        tail: Some(tail),
+                    };
+                }
                 // Only what may open the breaker, or is counted by time, has to know when it ended.
                 let now = if at_once || (class == Class::Answer && !ticket.wants_time()) {
                     began.mono
@@ -61,8 +81,14 @@ impl<T: Clone, E> Inner<T, E> {
                     self.now().mono
                 };
                 ticket.settle(class, true, now);
-                self.keep(key, &value, class, began);
-                Attempted::Value { value, began }
+                if let (Some(at), Some(key)) = (self.keep(key, &value, class, began), key) {
+                    self.memory.retire(key, at);
+                }
+                Attempted::Value {
+                    value,
+                    began,
+                    tail: None,
+                }
             }
             Outcome::AtOnce(Err(error)) | Outcome::Later(Err(error)) => {
                 let class = (self.classify)(&error);
@@ -91,6 +117,38 @@ impl<T: Clone, E> Inner<T, E> {
                     class,
                     error: None,
                     probe: probe && blame,
+                }
+            }
+        }
+    }
+
+    /// Deals with a value whose work goes on, or has ended otherwise than well.
+    fn handed_on(
+        self: &Arc<Self>,
+        key: Option<&Key>,
+        ticket: &mut Ticket<'_>,
+        tail: &Tail,
+        value: &T,
+        class: Class,
+    ) {
+        let now = self.now().mono;
+        match tail.ended() {
+            // What nobody will follow to its end is judged by its head.
+            Some(WorkEnd::Abandoned) if ticket.apart => ticket.settle(class, true, now),
+            Some(end @ (WorkEnd::Cut | WorkEnd::Abandoned)) => ticket.settle(end.class(class), true, now),
+            Some(WorkEnd::Well) | None => {
+                let superseded = self.keep(key, value, class, ticket.began).zip(key);
+                if ticket.apart {
+                    ticket.settle(class, true, now);
+                } else {
+                    let superseded = superseded.map(|(at, key)| {
+                        Box::new(Superseded {
+                            guard: Arc::clone(self) as _,
+                            key: key.clone(),
+                            at,
+                        })
+                    });
+                    ticket.owe(tail, class, superseded);
                 }
             }
         }

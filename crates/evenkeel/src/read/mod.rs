@@ -221,7 +221,7 @@ where
             drop(permit);
             result
         };
-        self.call_work(scope, key, None, work).await
+        self.worked(scope, key, None, Manner::Own, work).await
     }
 
     /// Makes one call like [`Read::call_owned`], for work that outlives its result, such as a streamed body.
@@ -229,6 +229,11 @@ where
     /// The permit is the work's: dropping it says that the work has ended, and putting it into the result keeps
     /// it in use for as long as that lives. A result that holds its permit must not be kept (see
     /// [`ReadBuilder::terms`]) nor shared (see [`ReadBuilder::share_if`]), or the copy holds it too.
+    ///
+    /// While the permit lives the attempt has no verdict and the call no ending, and a snapshot that the result
+    /// supersedes stays: all that is told when the permit goes, see [`Permit`]. A result that is a failure already is
+    /// told at once. A probe whose work goes on when its lease ends is judged by its result; and so is one in the
+    /// background, whose result nobody follows.
     ///
     /// `usable` says whether a value that was not made for this caller may be given to it: where it says no a
     /// snapshot is skipped as forbidden, and a shared result is not shared with this caller, which asks by itself.
@@ -247,7 +252,7 @@ where
         F: FnOnce(Call<'static>, Option<Permit<'static>>) -> Fut + Send + 'static,
         Fut: Future<Output = Result<T, E>> + Send + 'static,
     {
-        self.worked(scope, key, usable, true, work)
+        self.worked(scope, key, usable, Manner::Outlives, work)
     }
 
     /// Makes one call like [`Read::call_work`], for work whose result is for this caller alone, such as an answer to
@@ -269,7 +274,7 @@ where
         F: FnOnce(Call<'static>, Option<Permit<'static>>) -> Fut + Send + 'static,
         Fut: Future<Output = Result<T, E>> + Send + 'static,
     {
-        self.worked(scope, key, usable, false, work)
+        self.worked(scope, key, usable, Manner::Alone, work)
     }
 
     async fn worked<F, Fut>(
@@ -277,7 +282,7 @@ where
         scope: S,
         key: impl AsRef<[u8]>,
         usable: Usable<'_, T>,
-        may_join: bool,
+        manner: Manner,
         work: F,
     ) -> Result<Answer<T, E>, Unanswered<E>>
     where
@@ -290,6 +295,8 @@ where
             Err(misuse) => return Err(self.inner.misused(misuse)),
         };
         let (mut running, first) = Running::begin(&self.inner, key, usable, Asker::Traffic);
+        running.may_outlive = matches!(manner, Manner::Outlives | Manner::Alone);
+        let may_join = matches!(manner, Manner::Own | Manner::Outlives);
         running.owned(first, may_join, work).await
     }
 
@@ -421,4 +428,15 @@ impl<T, E, S> Read<T, E, S> {
             .as_ref()
             .map_or((0, 0), |flights| flights.sizes())
     }
+}
+
+/// How work that owns what it needs is called.
+#[derive(Clone, Copy, Debug)]
+enum Manner {
+    /// It is over with its result, and may be shared.
+    Own,
+    /// It may outlive its result, and may be shared.
+    Outlives,
+    /// It may outlive its result, and is one caller's own.
+    Alone,
 }

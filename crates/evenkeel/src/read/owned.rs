@@ -48,7 +48,10 @@ where
                                 {
                                     break;
                                 }
-                                Landing::Value { .. } | Landing::Error { .. } | Landing::Refused(_) => {
+                                Landing::Value { value, began, .. } => {
+                                    return self.live(value.clone(), *began, None);
+                                }
+                                Landing::Error { .. } | Landing::Refused(_) => {
                                     return self.landed(&landing);
                                 }
                             },
@@ -60,15 +63,15 @@ where
         }
         match self.admit(Lent::Shared(Arc::clone(&guard.dependency.0))) {
             Err(refusal) => self.refused(refusal),
-            Ok(ticket) => match self.in_background(ticket) {
-                Ok((runtime, ticket)) => {
+            Ok(mut ticket) => match self.in_background(&ticket) {
+                Some(runtime) => {
                     guard.probe_apart(&runtime, self.key.cloned(), ticket, work);
                     self.refused(Refusal {
                         reason: Reason::BreakerOpen,
                         retry_at: None,
                     })
                 }
-                Err(mut ticket) => {
+                None => {
                     let attempted = {
                         let (key, parked) = self.parts();
                         park(parked, pin!(guard.attempt(key, &mut ticket, work))).await
@@ -79,16 +82,15 @@ where
         }
     }
 
-    /// Tells whether the attempt is a probe that nobody should wait for, because a rung can answer.
-    fn in_background<'d>(&mut self, ticket: Ticket<'d>) -> Result<(Handle, Ticket<'d>), Ticket<'d>> {
+    /// Returns where to run the attempt if it is a probe that nobody should wait for, because a rung can answer.
+    fn in_background(&mut self, ticket: &Ticket<'_>) -> Option<Handle> {
         if !ticket.is_probe() {
-            return Err(ticket);
+            return None;
         }
         let facts = self.look();
-        match Handle::try_current() {
-            Ok(runtime) if self.call.has_servable_rung(facts, self.now.mono) => Ok((runtime, ticket)),
-            Ok(_) | Err(_) => Err(ticket),
-        }
+        Handle::try_current()
+            .ok()
+            .filter(|_| self.call.has_servable_rung(facts, self.now.mono))
     }
 
     /// Starts a flight, which belongs to nobody who waits for it, and waits for it too.
@@ -104,19 +106,14 @@ where
                 return self.refused(refusal);
             }
         };
-        if ticket.is_probe() {
-            ticket = match self.in_background(ticket) {
-                Err(ticket) => ticket,
-                Ok((runtime, ticket)) => {
-                    let refusal = Refusal {
-                        reason: Reason::BreakerOpen,
-                        retry_at: None,
-                    };
-                    flight.land(Landing::Refused(refusal), self.now.mono);
-                    self.guard.probe_apart(&runtime, self.key.cloned(), ticket, work);
-                    return self.refused(refusal);
-                }
+        if let Some(runtime) = self.in_background(&ticket) {
+            let refusal = Refusal {
+                reason: Reason::BreakerOpen,
+                retry_at: None,
             };
+            flight.land(Landing::Refused(refusal), self.now.mono);
+            self.guard.probe_apart(&runtime, self.key.cloned(), ticket, work);
+            return self.refused(refusal);
         }
         let dependency = &self.guard.dependency.0;
         ticket.limit = if ticket.is_probe() {
@@ -158,10 +155,12 @@ where
         }
     }
 
-    /// Ends this call by what a flight brought, as if it had asked by itself.
+    /// Ends this call by what the flight brought that it started, as if it had asked by itself.
     fn landed(&mut self, landing: &Landing<T, E>) -> End<T, E> {
         match landing {
-            Landing::Value { value, began, .. } => self.live(value.clone(), *began),
+            Landing::Value {
+                value, began, tail, ..
+            } => self.live(value.clone(), *began, tail.clone()),
             Landing::Refused(refusal) => self.refused(*refusal),
             Landing::Error { class, error, probe } => {
                 let copied = error

@@ -15,6 +15,7 @@ use crate::{
     lent::Lent,
     memory::Snapshot,
     read::{Usable, attempt::Attempted, shared::Inner},
+    tail::Tail,
     ticket::Ticket,
 };
 
@@ -31,6 +32,8 @@ pub(crate) struct Running<'c, T, E> {
     /// The time of the latest decision.
     pub(super) now: Now,
     observes: bool,
+    /// Whether the work may keep its permit beyond its result.
+    pub(super) may_outlive: bool,
     snapshot: Option<Arc<Snapshot<T>>>,
     pub(super) retry_at: Option<Mono>,
     pub(super) cause: Option<E>,
@@ -86,6 +89,7 @@ where
             asker,
             now,
             observes,
+            may_outlive: false,
             snapshot: None,
             retry_at,
             cause: None,
@@ -111,6 +115,7 @@ where
         if let Step::Attempt(limit) = self.call.admitted(ticket.began.mono) {
             ticket.limit = limit;
         }
+        ticket.may_outlive = self.may_outlive;
         Ok(ticket)
     }
 
@@ -134,7 +139,7 @@ where
     #[inline(always)]
     pub(crate) fn attempted(&mut self, attempted: Attempted<T, E>) -> End<T, E> {
         match attempted {
-            Attempted::Value { value, began } => self.live(value, began),
+            Attempted::Value { value, began, tail } => self.live(value, began, tail),
             Attempted::Error { class, error, probe } => self.failed(class, error, probe),
             Attempted::Untimed => {
                 self.is_untimed = true;
@@ -190,8 +195,16 @@ where
         self.usable.is_none_or(|usable| usable(value))
     }
 
-    pub(super) fn live(&mut self, value: T, began: Now) -> End<T, E> {
-        self.count(Ending::Answered(Rung::Live), None);
+    /// Answers with what the attempt brought. Where `tail` is set, the ending is counted when the work has ended.
+    pub(super) fn live(&mut self, value: T, began: Now, tail: Option<Arc<Tail>>) -> End<T, E> {
+        match tail {
+            None => self.count(Ending::Answered(Rung::Live), None),
+            Some(tail) => {
+                self.counted = true;
+                self.count_skips();
+                tail.answers(Arc::clone(self.guard) as _);
+            }
+        }
         Ok(Answer {
             value,
             rung: Rung::Live,
@@ -250,6 +263,10 @@ where
     fn count(&mut self, ending: Ending, reason: Option<Reason>) {
         self.counted = true;
         self.guard.counters.ended(ending, reason);
+        self.count_skips();
+    }
+
+    fn count_skips(&self) {
         for (rung, why) in self.call.skips().iter() {
             self.guard.counters.skipped(rung, why);
         }

@@ -2,7 +2,7 @@
 //! It exists so that a call, a background probe and a flight work with the same things.
 //! It refuses to hold anything that belongs to one call.
 
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 use evenkeel_core::{Class, Ending, HoldMode, Keep, Mono, Now, ReadContract, Reason, Skips};
 
@@ -16,6 +16,7 @@ use crate::{
     key::{self, EmptyScopePart, Key, Scope},
     memory::{Entry, Memory, Put},
     read::builder::Terms,
+    tail,
 };
 
 type Of<T, R> = Box<dyn Fn(&T) -> R + Send + Sync>;
@@ -100,17 +101,13 @@ impl<T: Clone, E> Inner<T, E> {
             .map_or(Class::Answer, |class_of| class_of(value))
     }
 
-    /// Does with a success what contract and data say: keeps it, leaves the old snapshot, or retires it.
-    pub(crate) fn keep(&self, key: Option<&Key>, value: &T, class: Class, began: Now) {
-        let Some(key) = key.filter(|_| self.contract.keeps_snapshots()) else {
-            return;
-        };
+    /// Does with a success what contract and data say: keeps it, or leaves the old snapshot, or returns up to when
+    /// the old one must have been observed to be superseded, and is then to be retired.
+    pub(crate) fn keep(&self, key: Option<&Key>, value: &T, class: Class, began: Now) -> Option<Mono> {
+        let key = key.filter(|_| self.contract.keeps_snapshots())?;
         if class != Class::Answer {
-            if class == Class::Gone {
-                self.memory.retire(key, began.mono);
-            }
             self.counters.not_kept(NotKept::NotAnAnswer);
-            return;
+            return (class == Class::Gone).then_some(began.mono);
         }
         let terms = self
             .terms
@@ -120,8 +117,8 @@ impl<T: Clone, E> Inner<T, E> {
         let observed = began.mono.before(terms.already);
         match terms.keep {
             Keep::Remove => {
-                self.memory.retire(key, observed);
                 self.counters.not_kept(NotKept::MustNotBeKept);
+                return Some(observed);
             }
             Keep::Leave => self.counters.not_kept(NotKept::NotWorthKeeping),
             Keep::Yes if !worth_keeping => self.counters.not_kept(NotKept::NotWorthKeeping),
@@ -139,5 +136,28 @@ impl<T: Clone, E> Inner<T, E> {
                 }
             }
         }
+        None
+    }
+}
+
+impl<T, E> tail::Guard for Inner<T, E>
+where
+    T: Send + Sync,
+    E: Send + Sync,
+{
+    fn ended(&self, ending: Ending) {
+        self.counters.ended(ending, None);
+    }
+
+    fn retire(&self, key: &Key, at: Mono) {
+        self.memory.retire(key, at);
+    }
+}
+
+impl<T, E> fmt::Debug for Inner<T, E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Inner")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
     }
 }

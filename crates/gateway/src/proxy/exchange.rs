@@ -142,7 +142,8 @@ impl Exchange {
             self.route.note_not_kept(why);
         }
         let status = head.status;
-        let keep = if self.route.keeps {
+        // That there was no room for it here says nothing about the answer, so what is kept stays.
+        let keep = if self.route.keeps && why != Some(Why::BuffersFull) {
             keep::flowing(&self.facts(), status, &head.headers)
         } else {
             Keep::Leave

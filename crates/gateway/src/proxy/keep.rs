@@ -149,8 +149,8 @@ pub(super) fn judge(received: &Received<'_>, keep_if: &KeepIf) -> Verdict {
     }
 }
 
-/// Decides what becomes of the old snapshot when the body of an answer is not held back: the answer cannot be kept,
-/// so it is as with one that may not be.
+/// Decides what becomes of the old snapshot once the body of an answer has ended that was too large to be held back:
+/// the answer cannot be kept, so it is as with one that may not be.
 pub(super) fn flowing(request: &RequestFacts, status: StatusCode, headers: &HeaderMap) -> Keep {
     if is_degraded(headers) {
         return Keep::Leave;

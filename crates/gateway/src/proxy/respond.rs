@@ -146,7 +146,9 @@ fn finished(exchange: &Exchange, mut response: Response<Outbound>) -> Response<O
         ] {
             response.headers_mut().remove(name);
         }
-        *response.body_mut() = Outbound::Empty;
+        if let Outbound::Stream(stream) = std::mem::replace(response.body_mut(), Outbound::Empty) {
+            stream.dismiss();
+        }
         return response;
     }
     if exchange.request.method == Method::HEAD {

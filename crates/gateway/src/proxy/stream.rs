@@ -1,5 +1,5 @@
 //! Decides how a body flows from an upstream to a client: with backpressure, the permit riding along.
-//! It exists so that the connection goes home only after a clean end, and the permit is given back exactly then.
+//! It exists so that the connection goes home only after a clean end, and the permit says which end it was.
 //! It refuses to hide a cut: it ends in an error, and the client sees an abort instead of a clean end.
 
 use std::{
@@ -140,16 +140,32 @@ impl Stream {
     /// The error is told one turn later: an error makes the server drop what it has not written yet, and the
     /// client is to see the head and how far the body came.
     fn cut(&mut self, context: &Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Trouble>>> {
-        self.permit = None;
+        if let Some(permit) = self.permit.take() {
+            permit.cut();
+        }
         self.link = None;
         self.cut = true;
         context.waker().wake_by_ref();
         Poll::Pending
     }
 
+    /// Gives up a body that its client did not ask for: nothing is missing then.
+    pub(super) fn dismiss(mut self) {
+        self.permit = None;
+    }
+
     /// Tells whether the body has ended and nothing of it is left to be given.
     fn is_over(&self) -> bool {
         self.ahead.is_empty() && !self.cut && (self.link.is_none() || self.body.is_end_stream())
+    }
+}
+
+impl Drop for Stream {
+    /// The client left before the body had ended.
+    fn drop(&mut self) {
+        if let Some(permit) = self.permit.take() {
+            permit.abandon();
+        }
     }
 }
 

@@ -216,7 +216,10 @@ impl Reach {
 
     fn reaches(&self, ending: Ending, reason: Option<Reason>) -> bool {
         let Some(reason) = reason else {
-            return matches!(ending, Ending::Answered(Rung::Live) | Ending::Abandoned);
+            return matches!(
+                ending,
+                Ending::Answered(Rung::Live) | Ending::Abandoned | Ending::Cut
+            );
         };
         let possible = match reason {
             Reason::DependencyFailed | Reason::TimedOut | Reason::Cut | Reason::ErrorAnswer => true,
@@ -234,7 +237,7 @@ impl Reach {
                 Ending::Failed => {
                     !self.has_default && matches!(reason, Reason::ErrorAnswer | Reason::ProbeFailed)
                 }
-                Ending::Answered(Rung::Live | Rung::Fresh) | Ending::Abandoned => false,
+                Ending::Answered(Rung::Live | Rung::Fresh) | Ending::Abandoned | Ending::Cut => false,
             }
     }
 

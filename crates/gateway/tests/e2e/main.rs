@@ -10,3 +10,4 @@ mod lifecycle;
 mod recovery;
 mod requests;
 mod sharing;
+mod streams;

@@ -1,0 +1,158 @@
+//! Decides what is still owed when work outlives its result: the verdict of the attempt, the ending of the call, and
+//! the old snapshot that the result supersedes.
+//! It exists because a head is not an answer: a body that breaks off after it is the dependency's failure, and who
+//! reads it has not been answered.
+//! It refuses to owe anything twice: each debt is taken when it is paid, by whoever comes last.
+
+use std::{fmt, mem, sync::Arc};
+
+use evenkeel_core::{Class, Ending, Mono, Outage, Pass, Rung};
+use parking_lot::Mutex;
+
+use crate::{counts::lane, dependency::Inner, key::Key};
+
+/// What ticket and permit have in common, where the work may outlive its result.
+#[derive(Debug, Default)]
+pub(crate) struct Tail(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    /// Set when the work has ended.
+    ended: Option<WorkEnd>,
+    /// Set when a result came before that, until the work ends.
+    result: Option<Due>,
+    /// Whose call the result has answered, until the work ends.
+    call: Option<Arc<dyn Guard>>,
+}
+
+/// How the work behind a result ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WorkEnd {
+    /// All of it came.
+    Well,
+    /// It broke off.
+    Cut,
+    /// Nobody wanted the rest.
+    Abandoned,
+}
+
+/// What is due when the work behind a result ends.
+#[derive(Debug)]
+pub(crate) struct Due {
+    /// The right to one verdict; `None` if it was given at the head.
+    pub(crate) pass: Option<Pass>,
+    /// What the head says.
+    pub(crate) class: Class,
+    /// The snapshot that is superseded if all of the result comes.
+    pub(crate) superseded: Option<Box<Superseded>>,
+}
+
+/// A snapshot that is to go, unless it was observed later than this.
+pub(crate) struct Superseded {
+    pub(crate) guard: Arc<dyn Guard>,
+    pub(crate) key: Key,
+    pub(crate) at: Mono,
+}
+
+impl fmt::Debug for Superseded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Superseded")
+            .field("at", &self.at)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What a guard does after the work behind one of its answers; of any types.
+pub(crate) trait Guard: fmt::Debug + Send + Sync {
+    /// Counts the ending of a call that was answered live.
+    fn ended(&self, ending: Ending);
+
+    /// Takes the snapshot away that was observed up to `at`.
+    fn retire(&self, key: &Key, at: Mono);
+}
+
+impl WorkEnd {
+    /// Returns what the attempt was, whose head was of `class`.
+    pub(crate) const fn class(self, class: Class) -> Class {
+        match self {
+            Self::Well => class,
+            Self::Cut => Class::Outage(Outage::Cut),
+            Self::Abandoned => Class::Cancelled,
+        }
+    }
+
+    /// Returns what the call came to.
+    const fn ending(self) -> Ending {
+        match self {
+            Self::Well => Ending::Answered(Rung::Live),
+            Self::Cut => Ending::Cut,
+            Self::Abandoned => Ending::Abandoned,
+        }
+    }
+}
+
+impl Tail {
+    /// Returns how the work ended, if it has.
+    pub(crate) fn ended(&self) -> Option<WorkEnd> {
+        self.0.lock().ended
+    }
+
+    /// Leaves what is due to the end of the work; if it has ended, everything is paid now.
+    pub(crate) fn owe(&self, due: Due, dependency: &Inner) {
+        let end = {
+            let mut state = self.0.lock();
+            let Some(end) = state.ended else {
+                state.result = Some(due);
+                return;
+            };
+            end
+        };
+        due.pay(end, dependency);
+    }
+
+    /// Counts the ending of the call that the result answers: now if the work has ended, else then.
+    pub(crate) fn answers(&self, guard: Arc<dyn Guard>) {
+        let end = {
+            let mut state = self.0.lock();
+            let Some(end) = state.ended else {
+                state.call = Some(guard);
+                return;
+            };
+            end
+        };
+        guard.ended(end.ending());
+    }
+
+    /// Ends the work and pays what is due.
+    pub(crate) fn end(&self, end: WorkEnd, dependency: &Inner) {
+        let state = {
+            let mut state = self.0.lock();
+            let left = State {
+                ended: Some(end),
+                ..State::default()
+            };
+            mem::replace(&mut *state, left)
+        };
+        if let Some(due) = state.result {
+            due.pay(end, dependency);
+        }
+        if let Some(guard) = state.call {
+            guard.ended(end.ending());
+        }
+    }
+}
+
+impl Due {
+    /// Tells everybody how the work ended.
+    fn pay(self, end: WorkEnd, dependency: &Inner) {
+        if let Some(pass) = self.pass {
+            let class = end.class(self.class);
+            let now = dependency.engine.now().mono;
+            dependency.attempted(class);
+            dependency.changed(dependency.seat.settle(pass, class, true, lane(), now));
+        }
+        if let (Some(superseded), WorkEnd::Well) = (self.superseded, end) {
+            superseded.guard.retire(&superseded.key, superseded.at);
+        }
+    }
+}

@@ -5,12 +5,13 @@
 use alloc::{sync::Arc, vec::Vec};
 
 use crate::{
-    breaker::{Admission, Asker, Changes, Gate, Generation, Probe, State, Transition},
+    breaker::{Admission, Asker, Changes, Gate, State, Transition},
     bulkhead::{Bulkhead, acquire_all},
     class::{Class, Outage, Verdict},
     contract::DependencyContract,
     lane::Lane,
-    limit::meter::{Entry, Meter, Told},
+    limit::meter::{Meter, Told},
+    pass::{Pass, Refusal, Through},
     ramp::Stage,
     reason::Reason,
     steering::Steering,
@@ -26,44 +27,6 @@ pub trait Exclusive<T> {
 
     /// Runs `change` with the value, while nobody else has it. It is short and calls nobody.
     fn with<R>(&self, change: impl FnOnce(&mut T) -> R) -> R;
-}
-
-/// A refusal by evenkeel itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Refusal {
-    /// Why.
-    pub reason: Reason,
-    /// When asking again may help, where that is known.
-    pub retry_at: Option<Mono>,
-}
-
-/// How an attempt passed. Report its result with [`Dependency::settle`].
-#[derive(Debug, PartialEq, Eq)]
-#[must_use]
-pub struct Pass {
-    through: Through,
-    /// How it came in, where load is metered.
-    entry: Option<Entry>,
-    /// Whether its answer has begun, which is when load is measured.
-    answered: bool,
-}
-
-#[derive(Debug, PartialEq, Eq)]
-enum Through {
-    /// There is no breaker, or it has nothing to learn from this.
-    Free,
-    /// Closed; the result counts in this generation.
-    Counted(Generation),
-    /// As a probe.
-    Probe(Probe),
-}
-
-impl Pass {
-    /// Tells whether the attempt is a probe.
-    #[must_use]
-    pub const fn is_probe(&self) -> bool {
-        matches!(self.through, Through::Probe(_))
-    }
 }
 
 /// What of a dependency is shared by all who ask it. `L` is the driver's way to exclusive access.

@@ -1,0 +1,48 @@
+//! Decides the two ways in which an admission can come out: a pass to be reported under, or a refusal.
+//! It exists apart from the admission so that a driver can hold either without knowing how it was decided.
+//! It refuses to be forged: only an admission makes a pass, and reporting its result spends it.
+
+use crate::{
+    breaker::{Generation, Probe},
+    limit::meter::Entry,
+    reason::Reason,
+    time::Mono,
+};
+
+/// A refusal by evenkeel itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// Why.
+    pub reason: Reason,
+    /// When asking again may help, where that is known.
+    pub retry_at: Option<Mono>,
+}
+
+/// How an attempt passed. Report its result with [`Dependency::settle`](crate::Dependency::settle).
+#[derive(Debug, PartialEq, Eq)]
+#[must_use]
+pub struct Pass {
+    pub(crate) through: Through,
+    /// How it came in, where load is metered.
+    pub(crate) entry: Option<Entry>,
+    /// Whether its answer has begun, which is when load is measured.
+    pub(crate) answered: bool,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Through {
+    /// There is no breaker, or it has nothing to learn from this.
+    Free,
+    /// Closed; the result counts in this generation.
+    Counted(Generation),
+    /// As a probe.
+    Probe(Probe),
+}
+
+impl Pass {
+    /// Tells whether the attempt is a probe.
+    #[must_use]
+    pub const fn is_probe(&self) -> bool {
+        matches!(self.through, Through::Probe(_))
+    }
+}

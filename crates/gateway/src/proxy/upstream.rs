@@ -124,18 +124,9 @@ impl Upstream {
     pub(crate) fn sweep(&self) {
         let now = self.sweeps.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
         for list in &self.idle {
-            let all = std::mem::take(&mut *list.lock());
-            let mut kept: VecDeque<Idle> = all
-                .into_iter()
-                .filter_map(|mut idle| {
-                    let young = now.wrapping_sub(idle.since) < IDLE_SWEEPS;
-                    (young && idle.link.is_usable()).then_some(idle)
-                })
-                .collect();
-            // Connections put back meanwhile are newer: they stay behind.
-            let mut list = list.lock();
-            kept.append(&mut list);
-            *list = kept;
+            sweep_list(list, IDLE_MAX, |idle| {
+                now.wrapping_sub(idle.since) < IDLE_SWEEPS && idle.link.is_usable()
+            });
         }
     }
 
@@ -180,6 +171,29 @@ impl Upstream {
     }
 }
 
+/// Looks at each of a list once, the oldest first, and leaves out what is not to be kept.
+///
+/// One at a time is taken out while it is looked at, without the lock: requests meanwhile find all the others, and
+/// no more than `most` are ever in the list. Where others take and put at the same time, one may be passed over until
+/// the next sweep.
+fn sweep_list<T>(list: &Mutex<VecDeque<T>>, most: usize, mut keep: impl FnMut(&mut T) -> bool) {
+    let (mut place, count) = (0, list.lock().len());
+    for _ in 0..count {
+        let Some(mut one) = list.lock().remove(place) else {
+            return;
+        };
+        if !keep(&mut one) {
+            continue;
+        }
+        let mut list = list.lock();
+        if list.len() < most {
+            place = place.min(list.len());
+            list.insert(place, one);
+            place += 1;
+        }
+    }
+}
+
 /// The most addresses of one name that are tried in one attempt.
 const ADDRESSES_MAX: usize = 8;
 
@@ -193,4 +207,45 @@ fn worker() -> usize {
         }
         own.get()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sweep_leaves_every_connection_but_the_one_it_looks_at_where_requests_find_it() {
+        let list = Mutex::new(VecDeque::from([1, 2, 3, 4]));
+        let mut order = Vec::new();
+        sweep_list(&list, 4, |one| {
+            assert_eq!(
+                list.lock().len(),
+                4 - order.iter().filter(|seen| **seen == 2).count() - 1
+            );
+            order.push(*one);
+            *one != 2
+        });
+        assert_eq!(order, [1, 2, 3, 4], "the oldest first, each once");
+        assert_eq!(*list.lock(), [1, 3, 4], "in the order of before");
+    }
+
+    #[test]
+    fn a_list_that_fills_up_during_a_sweep_stays_within_its_bound() {
+        let list = Mutex::new(VecDeque::from([1, 2]));
+        sweep_list(&list, 2, |_| {
+            let mut list = list.lock();
+            if list.len() < 2 {
+                list.push_back(9);
+            }
+            true
+        });
+        assert!(list.lock().len() <= 2);
+        // And one that is emptied meanwhile stays empty.
+        let list = Mutex::new(VecDeque::from([1, 2]));
+        sweep_list(&list, 2, |_| {
+            list.lock().clear();
+            false
+        });
+        assert!(list.lock().is_empty());
+    }
 }

@@ -206,6 +206,15 @@ fn what_is_not_toml_or_not_there_is_told_apart() {
 }
 
 #[test]
+fn a_contract_with_problems_is_the_answer_of_check_and_keeps_serve_from_starting() {
+    let path = file("unserved.toml", &GOOD.replace("60s", "0s"));
+    let path = path.to_str().unwrap();
+    let (checked, served) = (evenkeel(&["check", path]), evenkeel(&["serve", path]));
+    assert_eq!((checked.status.code(), served.status.code()), (Some(1), Some(2)));
+    assert_eq!(checked.stderr, served.stderr, "both say what is wrong");
+}
+
+#[test]
 fn help_has_examples_and_exit_statuses() {
     for verb in ["serve", "check", "demo"] {
         let output = evenkeel(&[verb, "--help"]);

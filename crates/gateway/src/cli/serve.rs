@@ -14,9 +14,8 @@ use crate::{Gateway, config::Contract, proxy::Limits, telemetry::log, workers};
 const EVENTS_EVERY: Duration = Duration::from_millis(200);
 
 pub(super) fn run(path: &Path) -> ExitCode {
-    let contract = match check::load(path) {
-        Ok(contract) => contract,
-        Err(code) => return code,
+    let Ok(contract) = check::load(path) else {
+        return ExitCode::from(UNUSABLE);
     };
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(workers(&contract))

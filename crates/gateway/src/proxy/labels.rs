@@ -159,13 +159,14 @@ pub(super) fn failure(
 const fn of_reason(reason: Reason, connected: bool) -> Option<ProxyError> {
     Some(match reason {
         Reason::DependencyFailed => ProxyError::ConnectionTerminated,
-        Reason::TimedOut if connected => ProxyError::HttpResponseTimeout,
-        Reason::TimedOut => ProxyError::ConnectionTimeout,
+        // A probe that failed without an error of its own ran out of time.
+        Reason::TimedOut | Reason::ProbeFailed if connected => ProxyError::HttpResponseTimeout,
+        Reason::TimedOut | Reason::ProbeFailed => ProxyError::ConnectionTimeout,
         Reason::Cut => ProxyError::HttpResponseIncomplete,
         Reason::ErrorAnswer => return None,
         Reason::Busy => ProxyError::HttpRequestError,
         Reason::Fault => ProxyError::ProxyInternalError,
-        Reason::BreakerOpen | Reason::ProbeFailed => ProxyError::DestinationUnavailable,
+        Reason::BreakerOpen => ProxyError::DestinationUnavailable,
         Reason::AtCapacity => ProxyError::ConnectionLimitReached,
         Reason::Held => ProxyError::ProxyInternalResponse,
     })

@@ -89,7 +89,8 @@ const fn kind_of(reason: Option<Reason>) -> ProblemKind {
         }
         Some(Reason::TimedOut) => ProblemKind::TimedOut,
         Some(Reason::Fault) | None => ProblemKind::Fault,
-        Some(Reason::BreakerOpen | Reason::ProbeFailed) => ProblemKind::BreakerOpen,
+        Some(Reason::BreakerOpen) => ProblemKind::BreakerOpen,
+        Some(Reason::ProbeFailed) => ProblemKind::ProbeFailed,
         Some(Reason::AtCapacity) => ProblemKind::AtCapacity,
         Some(Reason::Held) => ProblemKind::Held,
     }

@@ -112,6 +112,11 @@ async fn a_failed_probe_without_a_rung_is_told_with_the_next_instant() {
         answer.text()
     );
     assert_eq!(
+    assert!(answer.text().contains("/problems/probe-failed"), "it was sent");
+    assert_eq!(
+        answer.header("proxy-status"),
+        Some("evenkeel; error=connection_refused")
+    );
         answer.header("retry-after"),
         Some("1"),
         "the open period, not the default"
@@ -119,6 +124,32 @@ async fn a_failed_probe_without_a_rung_is_told_with_the_next_instant() {
 }
 
 /// Rule X4: refusals by the dependency are answers and never hidden.
+#[tokio::test]
+async fn a_probe_that_ran_out_of_time_is_told_as_that() {
+    let origin = Origin::always(Reply::status(500)).await;
+    let dependency = format!("timeout = \"100ms\"\n{}", TRIPS_AT_TWO.replace("1s", "100ms"));
+    let bench = Bench::start(&contract(origin.address, &dependency, "")).await;
+    bench.get("/r/1").await;
+    bench.get("/r/1").await;
+    origin.now(Reply::hang());
+    let due = || bench.gateway.app().dependency("d").unwrap().status().next_probe;
+    until("the probe is due", || {
+        due().is_some_and(|at| at <= bench.gateway.app().engine().now().mono)
+    })
+    .await;
+    let answer = bench.get("/r/1").await;
+    assert_eq!(answer.status, 503);
+    assert!(
+        answer.text().contains("/problems/probe-failed"),
+        "{}",
+        answer.text()
+    );
+    assert_eq!(
+        answer.header("proxy-status"),
+        Some("evenkeel; error=http_response_timeout")
+    );
+}
+
 #[tokio::test]
 async fn x4_only_four_statuses_are_outages() {
     let origin = Origin::always(Reply::ok("kept")).await;

@@ -13,10 +13,11 @@ use evenkeel_http::{
     freshness::{DataFreshness, X_DATA_FRESHNESS},
     proxy_status::{ProxyError, ProxyStatus},
 };
-use http::{HeaderMap, HeaderValue, header::AGE};
+use http::{HeaderMap, HeaderValue, Response, header::AGE};
 
 use super::{
     keep::is_degraded,
+    outbound::Outbound,
     trouble::Trouble,
     whole::{Reply, Whole},
 };
@@ -54,16 +55,21 @@ impl Labels {
         }
     }
 
-    /// Labels an answer that was asked for. An error answer that is passed on has no data, so no freshness.
-    pub(super) fn live(&self, headers: &mut HeaderMap, stored: bool, is_data: bool) {
+    /// Labels an answer that was asked for. An error or a refusal that is passed on holds no data, so it has no
+    /// freshness either, whatever the dependency says.
+    pub(super) fn live(&self, response: &mut Response<Outbound>, stored: bool) {
+        let is_error = response.status().is_client_error() || response.status().is_server_error();
+        let headers = response.headers_mut();
         let status = if stored { &self.stored } else { &self.passed };
         headers.append(CACHE_STATUS, status.clone());
         // What an upstream says about being degraded stays true here.
-        if is_data && !is_degraded(headers) {
-            headers.insert(
-                X_DATA_FRESHNESS,
-                HeaderValue::from_static(DataFreshness::Fresh.as_str()),
-            );
+        if is_degraded(headers) {
+            return;
+        }
+        if is_error {
+            headers.remove(X_DATA_FRESHNESS);
+        } else {
+            DataFreshness::Fresh.set_on(headers);
         }
     }
 }

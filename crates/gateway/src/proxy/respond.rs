@@ -62,7 +62,7 @@ fn live(exchange: &Exchange, reply: Reply, handed: Handed, labels: &Labels) -> R
                 Err(shared) => shared.headers.clone(),
             });
             let mut response = with_status(status, headers, Outbound::bytes(body, lease));
-            labels.live(response.headers_mut(), stored, true);
+            labels.live(&mut response, stored);
             return finished(exchange, response);
         }
         // The engine never calls a default live.
@@ -72,7 +72,7 @@ fn live(exchange: &Exchange, reply: Reply, handed: Handed, labels: &Labels) -> R
             Outbound::bytes(answer.body.clone(), None),
         ),
     };
-    labels.live(response.headers_mut(), false, true);
+    labels.live(&mut response, false);
     finished(exchange, response)
 }
 
@@ -119,7 +119,7 @@ fn passed_on(
         (None, Some(stream)) => with_status(status, headers.unwrap_or_default(), Outbound::Stream(stream)),
         (None, None) => return None,
     };
-    labels.live(response.headers_mut(), false, false);
+    labels.live(&mut response, false);
     Some(response)
 }
 

@@ -156,10 +156,19 @@ async fn x4_only_four_statuses_are_outages() {
     let bench = Bench::start(&contract(origin.address, "breaker = \"off\"", STALE)).await;
     bench.get("/r/1").await;
     for status in [400, 401, 403, 409, 422, 429, 501, 505, 507] {
-        origin.now(Reply::status(status).body("real"));
+        origin.now(
+            Reply::status(status)
+                .body("real")
+                .header("x-data-freshness", "fresh"),
+        );
         let answer = bench.get("/r/1").await;
         assert_eq!((answer.status, answer.text().as_str()), (status, "real"));
     }
+        assert_eq!(
+            answer.header("x-data-freshness"),
+            None,
+            "{status}: no data of ours"
+        );
     for status in [500, 502, 503, 504] {
         origin.now(Reply::status(status).body("broken"));
         let answer = bench.get("/r/1").await;

@@ -8,7 +8,7 @@ use std::{collections::BTreeSet, future::Future, pin::Pin, process::Command, tim
 
 use evenkeel_core::{BreakerRules, OpenFor};
 use evenkeel_gateway::{config, workers};
-use kit::{Bench, Client, NO_BREAKER, Origin, Reply, STALE, contract, contract_with, get, until};
+use kit::{Bench, Client, NO_BREAKER, Origin, Reply, STALE, contract, contract_with, get, get_admin, until};
 
 type Check = fn() -> Pin<Box<dyn Future<Output = ()>>>;
 
@@ -108,6 +108,13 @@ const CHECKS: &[(&str, &str, Check)] = &[
         "body",
         check!(default("body = \"y\", content_type = \"a/b\"")),
     ),
+    (
+        "routes.ladder.default",
+        "cache_control",
+        check!(default(
+            "cache_control = \"max-age=5\", body = \"x\", content_type = \"a/b\""
+        )),
+    ),
     ("routes.keep_if", "status", check!(keep_if_status())),
     ("routes.keep_if", "not_empty", check!(keep_if_not_empty())),
 ];
@@ -161,7 +168,8 @@ async fn admin() {
     let text =
         contract(origin.address, "", "").replace("admin = \"127.0.0.1:0\"", &format!("admin = \"{free}\""));
     let _bench = Bench::start(&text).await;
-    assert_eq!(get(free, "/livez").await.status, 200);
+    let host = free.to_string();
+    assert_eq!(get_admin(free, &host, "/livez").await.status, 200);
 }
 
 async fn memory() {
@@ -507,14 +515,26 @@ async fn default(flipped: &str) {
             .get("/r/1")
             .await;
         let content_type = answer.header("content-type").unwrap().to_owned();
-        format!("{} {content_type} {}", answer.status, answer.text())
+        let cache_control = answer.header("cache-control").unwrap().to_owned();
+        format!(
+            "{} {content_type} {cache_control} {}",
+            answer.status,
+            answer.text()
+        )
     };
     let before = answer("status = 201, body = \"x\", content_type = \"a/b\"").await;
-    assert_eq!(before, "201 a/b x");
+    assert_eq!(before, "201 a/b no-store x");
     let after = answer(flipped).await;
     assert_ne!(before, after, "{flipped}");
     assert!(
-        ["200 a/b x", "203 a/b x", "200 c/d x", "200 a/b y"].contains(&after.as_str()),
+        [
+            "200 a/b no-store x",
+            "203 a/b no-store x",
+            "200 c/d no-store x",
+            "200 a/b max-age=5 x",
+            "200 a/b no-store y"
+        ]
+        .contains(&after.as_str()),
         "{after}"
     );
 }

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, path::Path};
 
 use evenkeel_core::BreakerRules;
 use evenkeel_gateway::{
-    config::{self, Dependency, Gateway, Route, keys, units::show_duration},
+    config::{self, DefaultAnswer, Dependency, Gateway, Route, keys, units::show_duration},
     proxy::{FIELDS_MAX, IDLE_MAX, Limits, RESPONSE_HEAD_MAX, RETRY_AFTER_DEFAULT},
     telemetry::series,
 };
@@ -86,6 +86,10 @@ fn defaults() -> Vec<(String, String)> {
         ),
         ("routes.deadline".to_owned(), span(Route::DEADLINE)),
         ("routes.max_body".to_owned(), mib(Route::MAX_BODY)),
+        (
+            "routes.ladder.default.cache_control".to_owned(),
+            format!("\"{}\"", DefaultAnswer::CACHE_CONTROL),
+        ),
     ]
 }
 

@@ -8,7 +8,8 @@ use evenkeel::{Answer, Ending, Rung, Unanswered};
 use http::{
     HeaderMap, HeaderValue, Method, Response, StatusCode,
     header::{
-        CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, IF_NONE_MATCH,
+        CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG,
+        IF_NONE_MATCH,
     },
 };
 
@@ -86,6 +87,7 @@ fn stand_in(exchange: &Exchange, answer: &Answer<Reply, Trouble>, connected: boo
         Reply::Default(constant) => {
             let mut headers = HeaderMap::new();
             headers.insert(CONTENT_TYPE, constant.content_type.clone());
+            headers.insert(CACHE_CONTROL, constant.cache_control.clone());
             with_status(
                 constant.status,
                 headers,

@@ -35,6 +35,7 @@ async fn an_open_breaker_asks_nobody_and_says_when_to_come_back() {
         Some("evenkeel; error=destination_unavailable")
     );
     assert!(answer.text().contains("/problems/breaker-open"));
+    assert!(answer.text().ends_with("}\n"), "a line of its own");
     assert_eq!(origin.hits(), hits, "h03: the origin was not asked");
     assert!(state(&bench, "open").await);
     let text = bench.metrics().await;
@@ -111,19 +112,18 @@ async fn a_failed_probe_without_a_rung_is_told_with_the_next_instant() {
         "{}",
         answer.text()
     );
-    assert_eq!(
     assert!(answer.text().contains("/problems/probe-failed"), "it was sent");
     assert_eq!(
         answer.header("proxy-status"),
         Some("evenkeel; error=connection_refused")
     );
+    assert_eq!(
         answer.header("retry-after"),
         Some("1"),
         "the open period, not the default"
     );
 }
 
-/// Rule X4: refusals by the dependency are answers and never hidden.
 #[tokio::test]
 async fn a_probe_that_ran_out_of_time_is_told_as_that() {
     let origin = Origin::always(Reply::status(500)).await;
@@ -150,6 +150,7 @@ async fn a_probe_that_ran_out_of_time_is_told_as_that() {
     );
 }
 
+/// Rule X4: refusals by the dependency are answers and never hidden.
 #[tokio::test]
 async fn x4_only_four_statuses_are_outages() {
     let origin = Origin::always(Reply::ok("kept")).await;
@@ -163,12 +164,12 @@ async fn x4_only_four_statuses_are_outages() {
         );
         let answer = bench.get("/r/1").await;
         assert_eq!((answer.status, answer.text().as_str()), (status, "real"));
-    }
         assert_eq!(
             answer.header("x-data-freshness"),
             None,
             "{status}: no data of ours"
         );
+    }
     for status in [500, 502, 503, 504] {
         origin.now(Reply::status(status).body("broken"));
         let answer = bench.get("/r/1").await;
@@ -202,6 +203,11 @@ async fn g35_a_default_carries_nothing_of_the_answer_it_stands_in_for() {
         Some("r;rung=default;reason=error-answer")
     );
     assert_eq!(answer.header("cache-status"), None, "cs6");
+    assert_eq!(
+        answer.header("cache-control"),
+        Some("no-store"),
+        "nobody downstream keeps a stand-in for longer than it stands in"
+    );
     for field in ["x-debug", "set-cookie", "age", "via"] {
         assert_eq!(answer.header(field), None, "{field}");
     }

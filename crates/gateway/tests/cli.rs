@@ -145,14 +145,14 @@ keep_if = { not_empty = true }
         "error: dependencies.catalog.timeout: \"0s\"",
         "bad.toml:6:11",
         "error: dependencies.catalog.uses: \"db\"",
-        "error: routes[0].class: \"operate\"",
-        "error: routes[0].from: \"catalogue\"",
-        "error: routes[1].name: \"product\", as another route",
-        "error: routes[1].match.path: \"/products/{other}\", the same paths as route \"product\"",
-        "error: routes[1].keep_if: set without a stale rung",
+        "error: routes[0] \"product\".class: \"operate\"",
+        "error: routes[0] \"product\".from: \"catalogue\"",
+        "error: routes[1] \"product\".name: \"product\", as another route",
+        "error: routes[1] \"product\".match.path: \"/products/{other}\", the same paths as route \"product\"",
+        "error: routes[1] \"product\".keep_if: set without a stale rung",
         "error: dependencies.catalog.breaker.open_for_max: 2s",
         "error: dependencies.spare.breaker.jitter (parts per million): 600000",
-        "error: routes[0].ladder[0]: default before other rungs",
+        "error: routes[0] \"product\".ladder[0]: default before other rungs",
     ] {
         assert!(shown.contains(part), "{part} is missing from\n{shown}");
     }
@@ -183,10 +183,91 @@ fn problems_that_the_engine_finds_have_their_line_too() {
     let path = file("exact.toml", &contract);
     let shown = text(&evenkeel(&["check", path.to_str().unwrap()]).stderr);
     assert!(
-        shown.contains("error: routes[0].ladder[0]: stale with `exact`"),
+        shown.contains("error: routes[0] \"product\".ladder[0]: stale with `exact`"),
         "{shown}"
     );
     assert!(shown.contains("exact.toml:13:12"), "{shown}");
+}
+
+/// Returns what `check` says about [`GOOD`] with these lines added to its dependency, its route and its top.
+fn checked(name: &str, dependency: &str, route: &str, top: &str) -> String {
+    let contract = GOOD.replace(
+        "\n[[routes]]",
+        &format!("\n{dependency}\n{top}\n[[routes]]\n{route}"),
+    );
+    let path = file(name, &contract);
+    let output = evenkeel(&["check", path.to_str().unwrap()]);
+    format!("{}{}", text(&output.stdout), text(&output.stderr))
+}
+
+#[test]
+fn what_nobody_uses_is_a_problem() {
+    let spare = "[dependencies.spare]\nurls = [\"http://127.0.0.1:9\"]";
+    let shown = checked(
+        "unused.toml",
+        "",
+        "",
+        &format!("{spare}\n[resources.db]\nconcurrency = 1"),
+    );
+    for part in [
+        "error: dependencies.spare: asked by no route",
+        "error: resources.db: used by no dependency",
+        "would have no effect",
+        "2 problems",
+    ] {
+        assert!(shown.contains(part), "{part} is missing from\n{shown}");
+    }
+    let used = format!("{spare}\nuses = [\"db\"]\n[resources.db]\nconcurrency = 1");
+    let shown = checked("used.toml", "", "", &used.replace("spare", "catalog2"));
+    assert!(!shown.contains("resources.db"), "{shown}");
+    // A name that is misspelt in a route is one mistake, not two.
+    let misspelt = GOOD.replace("from = \"catalog\"", "from = \"catalgo\"");
+    let path = file("misspelt.toml", &misspelt);
+    let shown = text(&evenkeel(&["check", path.to_str().unwrap()]).stderr);
+    assert!(shown.contains("\n1 problem in"), "{shown}");
+}
+
+#[test]
+fn a_timeout_that_no_deadline_lets_happen_is_a_problem_where_a_breaker_counts_on_it() {
+    let shown = checked("late.toml", "timeout = \"2s\"", "deadline = \"1s\"", "");
+    for part in [
+        "error: dependencies.catalog.timeout: \"2s\", longer than the deadline of routes[0] \"product\" (1s)",
+        "late.toml:7:11",
+        "= mend: write `timeout = \"1s\"`, or raise that `deadline`",
+    ] {
+        assert!(shown.contains(part), "{part} is missing from\n{shown}");
+    }
+    for (dependency, route) in [
+        ("timeout = \"1s\"", "deadline = \"1s\""),
+        ("timeout = \"2s\"\nbreaker = \"off\"", "deadline = \"1s\""),
+        ("", "deadline = \"1ms\""),
+    ] {
+        let shown = checked("in-time.toml", dependency, route, "");
+        assert!(shown.contains("no problem"), "{shown}");
+    }
+}
+
+#[test]
+fn a_duration_is_mended_without_changing_what_was_meant() {
+    for (written, said, mend) in [
+        ("\"1min\"", "unknown unit \"min\"", "write `deadline = \"1m\"`"),
+        (
+            "1500",
+            "no unit",
+            "write `deadline = \"1500s\"` or `deadline = \"1500ms\"`",
+        ),
+        ("\"1.5s\"", "a fraction", "write `deadline = \"1500ms\"`"),
+        ("\"-5s\"", "negative", "write 1ms or more, or remove `deadline`"),
+        ("true", "not a text in quotes", "write `deadline = \"3s\"`, say"),
+    ] {
+        let shown = checked("span.toml", "", &format!("deadline = {written}"), "");
+        for part in [
+            &format!("deadline: {written}: {said}\n"),
+            &format!("= mend: {mend}\n"),
+        ] {
+            assert!(shown.contains(part.as_str()), "{part} is missing from\n{shown}");
+        }
+    }
 }
 
 #[test]

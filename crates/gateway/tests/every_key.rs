@@ -248,11 +248,15 @@ async fn drain() {
 async fn resource() {
     let origin = Origin::always(Reply::hang()).await;
     for (uses, permits, second) in [
-        ("", 1, 504),
+        ("", 0, 504),
         ("uses = [\"db\"]", 1, 503),
         ("uses = [\"db\"]", 2, 504),
     ] {
-        let top = format!("[resources.db]\nconcurrency = {permits}");
+        let top = if uses.is_empty() {
+            String::new()
+        } else {
+            format!("[resources.db]\nconcurrency = {permits}")
+        };
         let dependency = format!("timeout = \"200ms\"\nbreaker = \"off\"\n{uses}");
         let bench = Bench::start(&contract_with(origin.address, &top, &dependency, "")).await;
         assert_eq!(second_of_two(&bench, &origin).await, second, "{uses} {permits}");
@@ -452,10 +456,11 @@ async fn from() {
         Origin::always(Reply::ok("2")).await,
     );
     let dependency = format!("[dependencies.e]\nurls = [\"http://{}\"]", other.address);
-    let text = contract(one.address, &dependency, "");
-    assert_eq!(Bench::start(&text).await.get("/r/1").await.text(), "1");
-    let text = text.replace("from = \"d\"", "from = \"e\"");
-    assert_eq!(Bench::start(&text).await.get("/r/1").await.text(), "2");
+    let route = "[[routes]]\nname = \"s\"\nmatch = { path = \"/s\" }\nclass = \"read\"\nfrom = \"e\"";
+    let text = contract(one.address, &dependency, route);
+    for (path, body) in [("/r/1", "1"), ("/s", "2")] {
+        assert_eq!(Bench::start(&text).await.get(path).await.text(), body);
+    }
 }
 
 async fn deadline() {

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use evenkeel_core::{ReadDraft, RungRule, WhenBusy};
 use evenkeel_http::directives::ResponseDirectives;
 use http::{HeaderMap, HeaderValue, StatusCode, header::CACHE_CONTROL};
+use toml::{Spanned, de::DeValue};
 
 use super::{
     keys,
@@ -120,6 +121,11 @@ impl Route {
             Rung::Stale(_) => None,
         })
     }
+}
+
+/// Returns the name that a route is written down with, if it is a text.
+pub(super) fn name_of<'t>(route: &'t Spanned<DeValue<'t>>) -> Option<&'t str> {
+    route.get_ref().as_table()?.get("name")?.get_ref().as_str()
 }
 
 pub(super) fn read(dependencies: &[String], earlier: &[Route], mut fields: Fields<'_, '_>) -> Option<Route> {

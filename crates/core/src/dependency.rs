@@ -5,7 +5,7 @@
 use alloc::{sync::Arc, vec::Vec};
 
 use crate::{
-    breaker::{Admission, Asker, Gate, Generation, Probe, Recovery, State, Transition},
+    breaker::{Admission, Asker, Cause, Gate, Generation, Probe, Recovery, State, Transition},
     bulkhead::{Bulkhead, acquire_all},
     class::{Class, Verdict},
     contract::DependencyContract,
@@ -145,17 +145,17 @@ impl<L: Exclusive<Recovery>> Dependency<L> {
             Verdict::Failure if !blame => Verdict::Neutral,
             verdict @ (Verdict::Failure | Verdict::Success | Verdict::Neutral) => verdict,
         };
-        self.tell(pass, verdict, lane, now)
+        self.tell(pass, class, verdict, lane, now)
     }
 
     /// Counts code that broke: a fault, and a failure too.
     pub fn broke(&self, pass: Pass, lane: Lane, now: Mono) -> Option<Transition> {
-        self.tell(pass, Verdict::Failure, lane, now)
+        self.tell(pass, Class::Fault, Verdict::Failure, lane, now)
     }
 
-    fn tell(&self, pass: Pass, verdict: Verdict, lane: Lane, now: Mono) -> Option<Transition> {
+    fn tell(&self, pass: Pass, class: Class, verdict: Verdict, lane: Lane, now: Mono) -> Option<Transition> {
         let (gate, recovery) = self.breaker.as_ref()?;
-        match (pass, verdict) {
+        let transition = match (pass, verdict) {
             (Pass::Free, _) | (Pass::Counted(_), Verdict::Neutral) => None,
             (Pass::Counted(generation), Verdict::Success) => {
                 gate.succeeded(lane, now, generation);
@@ -168,7 +168,15 @@ impl<L: Exclusive<Recovery>> Dependency<L> {
             (Pass::Probe(probe), verdict) => {
                 recovery.with(|recovery| recovery.settle(gate, probe, verdict, now))
             }
-        }
+        };
+        transition.map(|transition| Transition {
+            class: match transition.cause {
+                Cause::Tripped | Cause::ProbeFailed | Cause::Proven => Some(class),
+                // Another probe's lease, or a person, brought it about.
+                Cause::LeaseExpired | Cause::Probing | Cause::Reset => None,
+            },
+            ..transition
+        })
     }
 
     /// Closes the breaker by a person's word.
@@ -235,7 +243,7 @@ const fn open(next_probe: Option<Mono>) -> Refusal {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::{BreakerRules, DependencyDraft};
+    use crate::{BreakerRules, DependencyDraft, TripRule};
     use core::{cell::RefCell, time::Duration};
 
     struct OneThread<T>(RefCell<T>);
@@ -309,6 +317,26 @@ mod tests {
         let (second, _) = dependency.admit(later, Asker::Person, false);
         assert_eq!(second.unwrap_err().reason, Reason::BreakerOpen);
         assert_eq!(dependency.bulkhead().map(Bulkhead::in_use), Some(1));
+    }
+
+    #[test]
+    fn a_change_of_state_says_what_brought_it_about() {
+        let dependency = dependency(5, Vec::new());
+        let told = |pass, class| dependency.settle(pass, class, true, Lane::new(0), NOW);
+        let (pass, _) = dependency.admit(NOW, Asker::Traffic, false);
+        let tripped = told(pass.unwrap(), Class::OUTAGE).unwrap();
+        assert_eq!(
+            (tripped.cause, tripped.rule, tripped.class),
+            (Cause::Tripped, Some(TripRule::Consecutive), Some(Class::OUTAGE))
+        );
+        let later = NOW.after(Duration::from_secs(10));
+        let (pass, probing) = dependency.admit(later, Asker::Traffic, false);
+        assert_eq!(probing.map(|told| (told.rule, told.class)), Some((None, None)));
+        let proven = told(pass.unwrap(), Class::Answer).unwrap();
+        assert_eq!(
+            (proven.cause, proven.rule, proven.class),
+            (Cause::Proven, None, Some(Class::Answer))
+        );
     }
 
     #[test]

@@ -152,7 +152,7 @@ pub use engine::{Engine, Resource};
 pub use evenkeel_core::{
     BreakerRules, Cause, Class, DependencyContract, Ending, HoldMode, Keep, Ladder, Mono, Now, OpenFor,
     Outage, Problem, Problems, Ratio, ReadContract, Reason, Row, Rung, RungRule, Skipped, Skips, State,
-    Table, Transition, Verdict, Wall, WhenBusy,
+    Table, Transition, TripRule, Verdict, Wall, WhenBusy,
 };
 pub use event::{Event, EventKind};
 pub use hold::Hold;

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 use std::{
-    io::{BufRead as _, BufReader, Write as _},
+    io::{BufRead as _, BufReader, Read as _, Write as _},
     path::PathBuf,
     process::{Command, Output, Stdio},
 };
@@ -308,6 +308,63 @@ fn help_has_examples_and_exit_statuses() {
     }
 }
 
+/// Splits the time off a line of the log.
+fn without_time(line: &str) -> (&str, &str) {
+    line.strip_prefix("time=").unwrap().split_once(' ').unwrap()
+}
+
+#[test]
+fn the_log_tells_an_outage_with_its_rule_its_cause_and_its_address() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let upstream = listener.local_addr().unwrap();
+    drop(listener);
+    let contract = GOOD.replace("127.0.0.1:9", &upstream.to_string()).replace(
+        "\n[[routes]]",
+        "\nbreaker = { consecutive = 1, open_for = \"1ms\", open_for_max = \"1ms\" }\n[[routes]]",
+    );
+    let path = file("told.toml", &contract);
+    let mut child = Command::new(env!("CARGO_BIN_EXE_evenkeel"))
+        .args(["serve", path.to_str().unwrap()])
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let started = lines.next().unwrap().unwrap();
+    let address = started
+        .split("listen=")
+        .nth(1)
+        .unwrap()
+        .split(' ')
+        .next()
+        .unwrap()
+        .to_owned();
+    let ask = || {
+        let mut client = std::net::TcpStream::connect(&address).unwrap();
+        client
+            .write_all(b"GET /products/1 HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n")
+            .unwrap();
+        let mut answer = String::new();
+        client.read_to_string(&mut answer).unwrap();
+        answer
+    };
+    assert!(ask().starts_with("HTTP/1.1 502"));
+    let why = format!("reason=dependency-failed error=connection_refused upstream={upstream}");
+    let mut next = || without_time(&lines.next().unwrap().unwrap()).1.to_owned();
+    assert_eq!(
+        next(),
+        format!(
+            "level=warn event=breaker name=catalog from=closed to=open cause=tripped rule=consecutive {why}"
+        )
+    );
+    while !ask().contains("probe-failed") {}
+    assert_eq!(
+        next(),
+        format!("level=warn event=breaker name=catalog from=half-open to=open cause=probe-failed {why}")
+    );
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
 #[test]
 fn serve_starts_says_where_and_ends_on_a_signal() {
     let path = file("serve.toml", GOOD);
@@ -318,14 +375,23 @@ fn serve_starts_says_where_and_ends_on_a_signal() {
         .unwrap();
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
     let started = lines.next().unwrap().unwrap();
+    let (time, rest) = without_time(&started);
     assert!(
-        started.starts_with("event=started listen=127.0.0.1:"),
+        rest.starts_with("level=info event=started listen=127.0.0.1:"),
         "{started}"
+    );
+    assert!(
+        time.ends_with('Z') && time.as_bytes().get(10) == Some(&b'T'),
+        "{time}"
     );
     let killed = Command::new("kill").arg(child.id().to_string()).status().unwrap();
     assert!(killed.success());
-    assert_eq!(lines.next().unwrap().unwrap(), "event=stopping signal=terminate");
-    assert_eq!(lines.next().unwrap().unwrap(), "event=stopped drained=yes");
+    for expected in [
+        "level=info event=stopping signal=terminate",
+        "level=info event=stopped drained=yes",
+    ] {
+        assert_eq!(without_time(&lines.next().unwrap().unwrap()).1, expected);
+    }
     assert_eq!(child.wait().unwrap().code(), Some(0));
 }
 
@@ -348,7 +414,14 @@ fn a_second_signal_ends_at_once() {
         .unwrap();
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
     let started = lines.next().unwrap().unwrap();
-    let address = started.split(['=', ' ']).nth(3).unwrap().to_owned();
+    let address = started
+        .split("listen=")
+        .nth(1)
+        .unwrap()
+        .split(' ')
+        .next()
+        .unwrap()
+        .to_owned();
     let mut client = std::net::TcpStream::connect(address).unwrap();
     client
         .write_all(b"GET /products/1 HTTP/1.1\r\nhost: a\r\n\r\n")
@@ -360,8 +433,9 @@ fn a_second_signal_ends_at_once() {
         assert!(sent.unwrap().success());
     };
     signal();
-    assert_eq!(lines.next().unwrap().unwrap(), "event=stopping signal=terminate");
+    let mut next = || without_time(&lines.next().unwrap().unwrap()).1.to_owned();
+    assert_eq!(next(), "level=info event=stopping signal=terminate");
     signal();
-    assert_eq!(lines.next().unwrap().unwrap(), "event=stopped drained=no");
+    assert_eq!(next(), "level=warn event=stopped drained=no");
     assert_eq!(child.wait().unwrap().code(), Some(1));
 }

@@ -5,15 +5,17 @@
 use std::{
     cell::Cell,
     collections::VecDeque,
-    io,
+    fmt, io,
     net::{IpAddr, SocketAddr},
     sync::{
         Arc,
-        atomic::{AtomicU32, AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering},
     },
     time::Duration,
 };
 
+use evenkeel::{Class, Outage};
+use evenkeel_http::proxy_status::ProxyError;
 use http::Response;
 use hyper::body::Incoming;
 use parking_lot::Mutex;
@@ -23,7 +25,7 @@ use super::{
     link::{Broken, Link, Outgoing},
     trouble::Trouble,
 };
-use crate::config;
+use crate::{config, telemetry::Blame};
 
 /// The most idle connections per worker and upstream; one more closes the oldest.
 pub const IDLE_MAX: usize = 128;
@@ -40,6 +42,17 @@ pub(crate) struct Upstream {
     /// One list per worker, so that workers do not meet; a thread from outside shares one of them.
     idle: Box<[Mutex<VecDeque<Idle>>]>,
     sweeps: AtomicU32,
+    /// What the log tells of the latest failure.
+    last: Mutex<Last>,
+    /// The connection that was begun last is not there yet, or was not in time.
+    connecting: AtomicBool,
+}
+
+/// The latest failure of each kind.
+#[derive(Clone, Copy, Debug, Default)]
+struct Last {
+    error: Option<ProxyError>,
+    status: Option<u16>,
 }
 
 #[derive(Debug)]
@@ -48,13 +61,22 @@ enum Address {
     Named(String, u16),
 }
 
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Known(address) => address.fmt(f),
+            Self::Named(host, port) => write!(f, "{host}:{port}"),
+        }
+    }
+}
+
 struct Idle {
     link: Box<Link>,
     since: u32,
 }
 
-impl std::fmt::Debug for Idle {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for Idle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Idle")
             .field("since", &self.since)
             .finish_non_exhaustive()
@@ -78,6 +100,8 @@ impl Upstream {
             address,
             idle: (0..workers.max(1)).map(|_| Mutex::default()).collect(),
             sweeps: AtomicU32::new(0),
+            last: Mutex::default(),
+            connecting: AtomicBool::new(false),
         })
     }
 
@@ -130,6 +154,39 @@ impl Upstream {
         }
     }
 
+    /// Remembers a failure for the log.
+    pub(super) fn note(&self, trouble: &Trouble) {
+        let mut last = self.last.lock();
+        match trouble.status() {
+            Some(status) => last.status = Some(status.as_u16()),
+            None => last.error = trouble.proxy_error(),
+        }
+    }
+
+    /// Says what is known of the latest failure of this class.
+    pub(super) fn blame(&self, class: Option<Class>) -> Blame {
+        let last = *self.last.lock();
+        let (error, status) = match class {
+            Some(Class::Outage(Outage::TimedOut)) if self.connecting.load(Ordering::Relaxed) => {
+                (Some(ProxyError::ConnectionTimeout), None)
+            }
+            Some(Class::Outage(Outage::TimedOut)) => (Some(ProxyError::HttpResponseTimeout), None),
+            Some(Class::Outage(Outage::Failed)) => (last.error, None),
+            Some(Class::Outage(Outage::Cut)) => (Some(ProxyError::HttpResponseIncomplete), None),
+            Some(Class::Outage(Outage::ErrorAnswer)) => (None, last.status),
+            Some(Class::Fault) => (Some(ProxyError::ProxyInternalError), None),
+            Some(
+                Class::Answer | Class::Refusal | Class::Gone | Class::Busy | Class::Local | Class::Cancelled,
+            )
+            | None => (None, None),
+        };
+        Blame {
+            error: error.map(ProxyError::as_str),
+            status,
+            upstream: Some(self.address.to_string()),
+        }
+    }
+
     /// Returns how many connections are idle.
     pub(crate) fn idle(&self) -> usize {
         self.idle.iter().map(|list| list.lock().len()).sum()
@@ -142,10 +199,14 @@ impl Upstream {
     }
 
     async fn connect(&self) -> Result<Link, Trouble> {
+        // Whoever runs out of time here is dropped and leaves the mark as it is.
+        self.connecting.store(true, Ordering::Relaxed);
         let connected = match &self.address {
-            Address::Known(address) => TcpStream::connect(address).await,
-            Address::Named(host, port) => self.connect_by_name(host, *port).await?,
+            Address::Known(address) => Ok(TcpStream::connect(address).await),
+            Address::Named(host, port) => self.connect_by_name(host, *port).await,
         };
+        self.connecting.store(false, Ordering::Relaxed);
+        let connected = connected?;
         let stream = connected.map_err(|error| Trouble::of_connecting(&error))?;
         stream
             .set_nodelay(true)

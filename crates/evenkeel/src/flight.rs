@@ -22,7 +22,12 @@ use crate::key::Key;
 #[derive(Debug)]
 pub(crate) enum Landing<T, E> {
     /// A value. Only who started the flight may have one that is not shareable.
-    Value { value: T, began: Now, shareable: bool },
+    Value {
+        value: T,
+        began: Now,
+        kept: bool,
+        shareable: bool,
+    },
     /// An error, or no answer in time.
     Error {
         class: Class,
@@ -222,6 +227,7 @@ mod tests {
         Landing::Value {
             value: 7,
             began: now,
+            kept: false,
             shareable,
         }
     }

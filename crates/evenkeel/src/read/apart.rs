@@ -37,12 +37,13 @@ impl<T: Clone, E> Inner<T, E> {
         };
         let landing = match attempted {
             None => return,
-            Some(Attempted::Value { value, began }) => {
+            Some(Attempted::Value { value, began, kept }) => {
                 let shareable = self.class_of(&value) == Class::Answer
                     && self.share_if.as_ref().is_none_or(|share_if| share_if(&value));
                 Landing::Value {
                     value,
                     began,
+                    kept,
                     shareable,
                 }
             }

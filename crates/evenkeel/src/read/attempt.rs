@@ -17,8 +17,8 @@ use crate::{
 /// What an attempt brought.
 #[derive(Debug)]
 pub(crate) enum Attempted<T, E> {
-    /// A value; it has been kept if it is to be.
-    Value { value: T, began: Now },
+    /// A value, and whether it is the snapshot now.
+    Value { value: T, began: Now, kept: bool },
     /// An error, or nothing in time (then there is no error).
     Error {
         class: Class,
@@ -59,8 +59,8 @@ impl<T: Clone, E> Inner<T, E> {
                     self.now().mono
                 };
                 ticket.settle(class, true, now);
-                self.keep(key, &value, class, began);
-                Attempted::Value { value, began }
+                let kept = self.keep(key, &value, class, began);
+                Attempted::Value { value, began, kept }
             }
             Outcome::AtOnce(Err(error)) | Outcome::Later(Err(error)) => {
                 let class = (self.classify)(&error);

@@ -157,7 +157,9 @@ where
                         park(parked, pin!(self.inner.attempt(key, &mut ticket, work))).await
                     };
                     match attempted {
-                        Attempted::Value { value, began } => return running.live(value, began),
+                        Attempted::Value { value, began, kept } => {
+                            return running.live(value, began, kept, false);
+                        }
                         Attempted::Error { class, error, probe } => running.failed(class, error, probe),
                     }
                 }

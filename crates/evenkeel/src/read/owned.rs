@@ -52,8 +52,10 @@ where
                                 {
                                     break;
                                 }
-                                Landing::Value { value, began, .. } => {
-                                    return self.live(value.clone(), *began);
+                                Landing::Value {
+                                    value, began, kept, ..
+                                } => {
+                                    return self.live(value.clone(), *began, *kept, true);
                                 }
                                 Landing::Error { .. } | Landing::Refused(_) => {
                                     let step = self.learn(&landing);
@@ -82,7 +84,9 @@ where
                         park(parked, pin!(guard.attempt(key, &mut ticket, work))).await
                     };
                     match attempted {
-                        Attempted::Value { value, began } => return self.live(value, began),
+                        Attempted::Value { value, began, kept } => {
+                            return self.live(value, began, kept, false);
+                        }
                         Attempted::Error { class, error, probe } => self.failed(class, error, probe),
                     }
                 }
@@ -144,7 +148,9 @@ where
         match self.wait(waiter).await {
             Waited::Ended(step) => self.finish(step),
             Waited::Landed(landing) => match &*landing {
-                Landing::Value { value, began, .. } => self.live(value.clone(), *began),
+                Landing::Value {
+                    value, began, kept, ..
+                } => self.live(value.clone(), *began, *kept, false),
                 Landing::Error { .. } | Landing::Refused(_) => {
                     let step = self.learn(&landing);
                     self.finish(step)

@@ -162,7 +162,7 @@ where
         self.usable.is_none_or(|usable| usable(value))
     }
 
-    pub(crate) fn live(&mut self, value: T, began: Now) -> End<T, E> {
+    pub(crate) fn live(&mut self, value: T, began: Now, kept: bool, joined: bool) -> End<T, E> {
         self.count(Ending::Answered(Rung::Live), None);
         Ok(Answer {
             value,
@@ -172,6 +172,8 @@ where
             reason: None,
             skipped: self.call.skips(),
             cause: None,
+            joined,
+            kept,
         })
     }
 
@@ -200,6 +202,8 @@ where
             reason,
             skipped,
             cause,
+            joined: false,
+            kept: false,
         })
     }
 

@@ -105,17 +105,18 @@ impl<T: Clone, E> Inner<T, E> {
             .map_or(Class::Answer, |class_of| class_of(value))
     }
 
-    /// Does with a success what contract and data say: keeps it, leaves the old snapshot, or retires it.
-    pub(crate) fn keep(&self, key: Option<&Key>, value: &T, class: Class, began: Now) {
+    /// Does with a success what contract and data say: keeps it, leaves the old snapshot, or retires it. `true` if it
+    /// is the snapshot now.
+    pub(crate) fn keep(&self, key: Option<&Key>, value: &T, class: Class, began: Now) -> bool {
         let Some(key) = key.filter(|_| self.contract.keeps_snapshots()) else {
-            return;
+            return false;
         };
         if class != Class::Answer {
             if class == Class::Gone {
                 self.memory.retire(key, began.mono);
             }
             self.counters.not_kept(NotKept::NotAnAnswer);
-            return;
+            return false;
         }
         let terms = self
             .terms
@@ -123,13 +124,13 @@ impl<T: Clone, E> Inner<T, E> {
             .map_or_else(Terms::default, |terms| terms(value));
         let worth_keeping = self.keep_if.as_ref().is_none_or(|keep_if| keep_if(value));
         let observed = began.mono.before(terms.already);
-        match terms.keep {
+        let why_not = match terms.keep {
             Keep::Remove => {
                 self.memory.retire(key, observed);
-                self.counters.not_kept(NotKept::MustNotBeKept);
+                NotKept::MustNotBeKept
             }
-            Keep::Leave => self.counters.not_kept(NotKept::NotWorthKeeping),
-            Keep::Yes if !worth_keeping => self.counters.not_kept(NotKept::NotWorthKeeping),
+            Keep::Leave => NotKept::NotWorthKeeping,
+            Keep::Yes if !worth_keeping => NotKept::NotWorthKeeping,
             Keep::Yes => {
                 let entry = Entry {
                     observed: Some(observed),
@@ -138,11 +139,13 @@ impl<T: Clone, E> Inner<T, E> {
                     stale_forbidden: terms.stale_forbidden,
                 };
                 match self.memory.keep(key, value.clone(), (self.weigh)(value), entry) {
-                    Put::Kept => {}
-                    Put::Superseded => self.counters.not_kept(NotKept::Superseded),
-                    Put::TooBig => self.counters.not_kept(NotKept::TooBig),
+                    Put::Kept => return true,
+                    Put::Superseded => NotKept::Superseded,
+                    Put::TooBig => NotKept::TooBig,
                 }
             }
-        }
+        };
+        self.counters.not_kept(why_not);
+        false
     }
 }

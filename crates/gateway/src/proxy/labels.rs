@@ -25,21 +25,27 @@ use super::{
 /// The name under which this gateway speaks in `Via`, `Cache-Status` and `Proxy-Status`.
 pub const NAME: &str = "evenkeel";
 
-/// The labels of live answers, made once.
-#[derive(Debug)]
-pub(crate) struct Labels {
-    passed: HeaderValue,
-    stored: HeaderValue,
+/// What the gateway's cache did with a live answer. Written out in `docs/reference/labels.md`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Stored {
+    /// The store has it.
+    pub(super) kept: bool,
+    /// It came with the attempt of another request.
+    pub(super) joined: bool,
 }
+
+/// The `Cache-Status` of live answers, made once: by `joined`, then by `kept`.
+#[derive(Debug)]
+pub(crate) struct Labels([[HeaderValue; 2]; 2]);
 
 impl Labels {
     pub(crate) fn new() -> Self {
-        let label = |stored| {
+        let label = |joined: bool, stored| {
             let handling = Handling::Forwarded {
                 why: Forward::Bypass,
                 status: None,
                 stored,
-                collapsed: None,
+                collapsed: joined.then_some(true),
             };
             CacheStatus {
                 cache: NAME,
@@ -49,19 +55,21 @@ impl Labels {
             }
             .to_value()
         };
-        Self {
-            passed: label(false),
-            stored: label(true),
-        }
+        Self([false, true].map(|joined| [false, true].map(|kept| label(joined, kept))))
+    }
+
+    fn of(&self, Stored { kept, joined }: Stored) -> &HeaderValue {
+        let [apart, together] = &self.0;
+        let [passed, stored] = if joined { together } else { apart };
+        if kept { stored } else { passed }
     }
 
     /// Labels an answer that was asked for. An error or a refusal that is passed on holds no data, so it has no
     /// freshness either, whatever the dependency says.
-    pub(super) fn live(&self, response: &mut Response<Outbound>, stored: bool) {
+    pub(super) fn live(&self, response: &mut Response<Outbound>, stored: Stored) {
         let is_error = response.status().is_client_error() || response.status().is_server_error();
         let headers = response.headers_mut();
-        let status = if stored { &self.stored } else { &self.passed };
-        headers.append(CACHE_STATUS, status.clone());
+        headers.append(CACHE_STATUS, self.of(stored).clone());
         // What an upstream says about being degraded stays true here.
         if is_degraded(headers) {
             return;

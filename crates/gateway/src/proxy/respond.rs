@@ -15,7 +15,7 @@ use http::{
 
 use super::{
     exchange::{Exchange, Handed},
-    labels::{self, Labels},
+    labels::{self, Labels, Stored},
     outbound::Outbound,
     refuse,
     trouble::Trouble,
@@ -31,7 +31,7 @@ pub(super) fn respond(
     let handed = std::mem::take(&mut *exchange.handed.lock());
     let connected = exchange.connected.load(Ordering::Relaxed);
     match end {
-        Ok(answer) if answer.rung == Rung::Live => live(exchange, answer.value, handed, labels),
+        Ok(answer) if answer.rung == Rung::Live => live(exchange, answer, handed, labels),
         Ok(answer) => stand_in(exchange, &answer, connected),
         Err(end) => match (end.ending, &end.cause) {
             (Ending::Failed, Some(Trouble::ErrorAnswer(status, whole))) => {
@@ -43,13 +43,22 @@ pub(super) fn respond(
     }
 }
 
-fn live(exchange: &Exchange, reply: Reply, handed: Handed, labels: &Labels) -> Response<Outbound> {
+fn live(
+    exchange: &Exchange,
+    answer: Answer<Reply, Trouble>,
+    handed: Handed,
+    labels: &Labels,
+) -> Response<Outbound> {
+    let stored = Stored {
+        kept: answer.kept,
+        joined: answer.joined,
+    };
     let Handed {
         headers,
         stream,
         lease,
     } = handed;
-    let mut response = match reply {
+    let mut response = match answer.value {
         Reply::Streamed(status, _) => {
             let body = stream.map_or(Outbound::Empty, Outbound::Stream);
             with_status(status, headers.unwrap_or_default(), body)
@@ -57,14 +66,11 @@ fn live(exchange: &Exchange, reply: Reply, handed: Handed, labels: &Labels) -> R
         Reply::Whole(whole) => {
             // The fields as they came, if this is the one who asked; a copy for those who joined.
             let (status, body) = (whole.status, whole.body.clone());
-            let stored = whole.terms.keep == evenkeel::Keep::Yes && exchange.route.keeps;
             let headers = headers.unwrap_or_else(|| match Arc::try_unwrap(whole) {
                 Ok(whole) => whole.headers,
                 Err(shared) => shared.headers.clone(),
             });
-            let mut response = with_status(status, headers, Outbound::bytes(body, lease));
-            labels.live(&mut response, stored);
-            return finished(exchange, response);
+            with_status(status, headers, Outbound::bytes(body, lease))
         }
         // The engine never calls a default live.
         Reply::Default(answer) => with_status(
@@ -73,7 +79,7 @@ fn live(exchange: &Exchange, reply: Reply, handed: Handed, labels: &Labels) -> R
             Outbound::bytes(answer.body.clone(), None),
         ),
     };
-    labels.live(&mut response, false);
+    labels.live(&mut response, stored);
     finished(exchange, response)
 }
 
@@ -121,7 +127,7 @@ fn passed_on(
         (None, Some(stream)) => with_status(status, headers.unwrap_or_default(), Outbound::Stream(stream)),
         (None, None) => return None,
     };
-    labels.live(&mut response, false);
+    labels.live(&mut response, Stored::default());
     Some(response)
 }
 

@@ -9,7 +9,9 @@ use crate::{
     breaker::BreakerRules,
     class::{Class, Row, Table, Verdict},
     ladder::{Ladder, RungRule},
+    limit::LimitRules,
     problem::Problems,
+    ramp::RampRules,
 };
 
 /// What local refusals (no permit, open breaker) lead to.
@@ -33,6 +35,10 @@ pub struct DependencyDraft {
     pub concurrency: Option<u32>,
     /// When to stop asking.
     pub breaker: Option<BreakerRules>,
+    /// How traffic comes back after the breaker has closed; without it, all at once.
+    pub ramp: Option<RampRules>,
+    /// How to learn what it can bear; without it, only a declared `concurrency` limits.
+    pub learn: Option<LimitRules>,
     /// Rows of the classification table that differ from the default one, one for each class at most.
     pub rows: Vec<(Class, Row)>,
 }
@@ -44,6 +50,8 @@ pub struct DependencyContract {
     timeout: Option<Duration>,
     concurrency: Option<u32>,
     breaker: Option<BreakerRules>,
+    ramp: Option<RampRules>,
+    learn: Option<LimitRules>,
     table: Table,
 }
 
@@ -81,6 +89,20 @@ impl DependencyDraft {
                 ..rules
             }
         });
+        if let Some(ramp) = &self.ramp {
+            ramp.check("ramp", &mut problems);
+            if self.breaker.is_none() {
+                problems.add(
+                    "ramp",
+                    "no breaker",
+                    "a ramp where there is a breaker, which it follows when that closes",
+                    "declare `breaker`, or remove it",
+                );
+            }
+        }
+        if let Some(learn) = self.learn {
+            learn.check("learn", &mut problems);
+        }
         let mut table = Table::default();
         for (index, (class, row)) in self.rows.iter().copied().enumerate() {
             let word = class.as_str();
@@ -119,6 +141,8 @@ impl DependencyDraft {
             name,
             timeout,
             concurrency,
+            ramp,
+            learn,
             ..
         } = self;
         problems.or(DependencyContract {
@@ -126,6 +150,8 @@ impl DependencyDraft {
             timeout,
             concurrency,
             breaker,
+            ramp,
+            learn,
             table,
         })
     }
@@ -154,6 +180,26 @@ impl DependencyContract {
     #[must_use]
     pub const fn breaker(&self) -> Option<&BreakerRules> {
         self.breaker.as_ref()
+    }
+
+    /// Returns the rules of the ramp after closing.
+    #[must_use]
+    pub const fn ramp(&self) -> Option<&RampRules> {
+        self.ramp.as_ref()
+    }
+
+    /// Returns the rules of the learned limit.
+    #[must_use]
+    pub const fn learn(&self) -> Option<&LimitRules> {
+        self.learn.as_ref()
+    }
+
+    /// Returns how long an attempt that ran into its limit still counts as in flight: only where a limit is learned.
+    #[must_use]
+    pub fn linger(&self) -> Duration {
+        self.learn.map_or(Duration::ZERO, |rules| {
+            rules.linger.or(self.timeout).unwrap_or(LimitRules::LINGER)
+        })
     }
 
     /// Returns the classification table in force.

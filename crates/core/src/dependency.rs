@@ -5,12 +5,15 @@
 use alloc::{sync::Arc, vec::Vec};
 
 use crate::{
-    breaker::{Admission, Asker, Cause, Gate, Generation, Probe, Recovery, State, Transition},
+    breaker::{Admission, Asker, Cause, Gate, Generation, Probe, State, Transition},
     bulkhead::{Bulkhead, acquire_all},
-    class::{Class, Verdict},
+    class::{Class, Outage, Verdict},
     contract::DependencyContract,
     lane::Lane,
+    limit::meter::{Entry, Meter, Told},
+    ramp::Stage,
     reason::Reason,
+    steering::Steering,
     time::Mono,
 };
 
@@ -34,10 +37,17 @@ pub struct Refusal {
     pub retry_at: Option<Mono>,
 }
 
-/// How an attempt passed the breaker. Report its result with [`Dependency::settle`].
+/// How an attempt passed. Report its result with [`Dependency::settle`].
 #[derive(Debug, PartialEq, Eq)]
 #[must_use]
-pub enum Pass {
+pub struct Pass {
+    through: Through,
+    /// How it came in, where load is metered.
+    entry: Option<Entry>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Through {
     /// There is no breaker, or it has nothing to learn from this.
     Free,
     /// Closed; the result counts in this generation.
@@ -50,7 +60,7 @@ impl Pass {
     /// Tells whether the attempt is a probe.
     #[must_use]
     pub const fn is_probe(&self) -> bool {
-        matches!(self, Self::Probe(_))
+        matches!(self.through, Through::Probe(_))
     }
 }
 
@@ -58,23 +68,26 @@ impl Pass {
 #[derive(Debug)]
 pub struct Dependency<L> {
     contract: DependencyContract,
-    breaker: Option<(Gate, L)>,
+    gate: Option<Gate>,
+    /// Only where a ramp or a learned limit is declared.
+    meter: Option<Meter>,
+    steering: L,
     bulkhead: Option<Bulkhead>,
     resources: Vec<Arc<Bulkhead>>,
 }
 
-impl<L: Exclusive<Recovery>> Dependency<L> {
+impl<L: Exclusive<Steering>> Dependency<L> {
     /// Makes a dependency that is closed and idle. `seed` draws the jitter of its open periods.
     #[must_use]
     pub fn new(contract: DependencyContract, resources: Vec<Arc<Bulkhead>>, seed: u64) -> Self {
-        let breaker = contract
-            .breaker()
-            .map(|rules| (Gate::new(rules), L::guard(Recovery::new(*rules, seed))));
-        let bulkhead = contract.concurrency().map(Bulkhead::new);
+        let metered = contract.ramp().is_some() || contract.learn().is_some();
+        let meter = metered.then(|| Meter::new(contract.linger()));
         Self {
+            gate: contract.breaker().map(Gate::new),
+            steering: L::guard(Steering::new(&contract, meter.as_ref(), seed)),
+            meter,
+            bulkhead: contract.concurrency().map(Bulkhead::new),
             contract,
-            breaker,
-            bulkhead,
             resources,
         }
     }
@@ -85,8 +98,8 @@ impl<L: Exclusive<Recovery>> Dependency<L> {
         &self.contract
     }
 
-    /// Admits one attempt, or refuses it and leaves nothing taken. While `observe` holds, the breaker lets
-    /// everything pass and only watches.
+    /// Admits one attempt, or refuses it and leaves nothing taken. While `observe` holds, breaker, ramp and learned
+    /// limit let everything pass and only watch.
     ///
     /// Whoever is admitted calls [`Dependency::release`] when the work has ended and [`Dependency::settle`] when
     /// its result is known. The second value is a change of the breaker's state, for the log.
@@ -99,35 +112,52 @@ impl<L: Exclusive<Recovery>> Dependency<L> {
         asker: Asker,
         observe: bool,
     ) -> (Result<Pass, Refusal>, Option<Transition>) {
-        let Some((gate, recovery)) = &self.breaker else {
-            return (self.reserve().map(|()| Pass::Free), None);
+        let looked = self.look(now);
+        let (pass, transition) = self.pass(now, asker, observe);
+        (pass, transition.or(looked))
+    }
+
+    fn pass(&self, now: Mono, asker: Asker, observe: bool) -> (Result<Pass, Refusal>, Option<Transition>) {
+        let Some(gate) = &self.gate else {
+            return (self.enter(Through::Free, observe, now), None);
         };
         if observe {
-            let pass = gate.observe().map_or(Pass::Free, Pass::Counted);
-            return (self.reserve().map(|()| pass), None);
+            let through = gate.observe().map_or(Through::Free, Through::Counted);
+            return (self.enter(through, true, now), None);
         }
         match (gate.admit(now), asker) {
             (Admission::Admitted(generation), _) => {
-                (self.reserve().map(|()| Pass::Counted(generation)), None)
+                (self.enter(Through::Counted(generation), false, now), None)
             }
             (Admission::Refused { next_probe }, Asker::Traffic) => (Err(open(next_probe)), None),
-            (Admission::Refused { .. } | Admission::MayProbe, _) => {
-                // The permit comes first: a probe that could not start would hold up the recovery.
-                if let Err(refusal) = self.reserve() {
-                    return (Err(refusal), None);
-                }
-                let (granted, transition) = recovery.with(|recovery| recovery.probe(gate, now, asker));
-                let pass = match granted {
-                    Ok(probe) => Ok(Pass::Probe(probe)),
-                    // Somebody else's probe may have closed the breaker since we looked.
-                    Err(next_probe) => gate.observe().map(Pass::Counted).ok_or_else(|| open(next_probe)),
-                };
-                if pass.is_err() {
-                    self.release();
-                }
-                (pass, transition)
-            }
+            (Admission::Refused { .. } | Admission::MayProbe, _) => self.probe(gate, now, asker),
         }
+    }
+
+    fn probe(&self, gate: &Gate, now: Mono, asker: Asker) -> (Result<Pass, Refusal>, Option<Transition>) {
+        // The permit comes first: a probe that could not start would hold up the recovery.
+        let entry = match self.enter(Through::Free, true, now) {
+            Ok(Pass { entry, .. }) => entry,
+            Err(refusal) => return (Err(refusal), None),
+        };
+        let meter = self.meter.as_ref();
+        let (granted, transition) = self
+            .steering
+            .with(|steering| steering.probe(gate, meter, now, asker));
+        let pass = match granted {
+            Ok(probe) => Ok(Pass {
+                through: Through::Probe(probe),
+                entry,
+            }),
+            Err(next_probe) => {
+                self.release();
+                // Somebody else's probe may have closed the breaker since we looked.
+                gate.observe()
+                    .ok_or_else(|| open(next_probe))
+                    .and_then(|generation| self.enter(Through::Counted(generation), false, now))
+            }
+        };
+        (pass, transition)
     }
 
     /// Gives back what an admission took, when the work has ended.
@@ -135,63 +165,152 @@ impl<L: Exclusive<Recovery>> Dependency<L> {
         for bulkhead in self.bulkheads() {
             bulkhead.release();
         }
+        if let Some(meter) = &self.meter {
+            meter.leave();
+        }
     }
 
     /// Counts a result. `blame` is false where a failure is not the dependency's doing.
     ///
-    /// A success of a counted pass looks at `now` only if [`Dependency::counts_by_time`].
+    /// A success of a counted pass looks at `now` only if [`Dependency::counts_by_time`]. A timeout makes the attempt
+    /// linger where a limit is learned. There, a caller who leaves after half the timeout, or after eight times the
+    /// usual latency, is a failure: callers with little patience would hide every hang. Any other is neutral.
     pub fn settle(&self, pass: Pass, class: Class, blame: bool, lane: Lane, now: Mono) -> Option<Transition> {
         let verdict = match self.contract.table().row(class).breaker {
             Verdict::Failure if !blame => Verdict::Neutral,
             verdict @ (Verdict::Failure | Verdict::Success | Verdict::Neutral) => verdict,
         };
-        self.tell(pass, class, verdict, lane, now)
+        let (told, verdict) = self.meaning(&pass, class, verdict, now);
+        self.tell(pass, class, told, verdict, lane, now)
     }
 
     /// Counts code that broke: a fault, and a failure too.
     pub fn broke(&self, pass: Pass, lane: Lane, now: Mono) -> Option<Transition> {
-        self.tell(pass, Class::Fault, Verdict::Failure, lane, now)
+        self.tell(pass, Class::Fault, Told::Failure, Verdict::Failure, lane, now)
     }
 
-    fn tell(&self, pass: Pass, class: Class, verdict: Verdict, lane: Lane, now: Mono) -> Option<Transition> {
-        let (gate, recovery) = self.breaker.as_ref()?;
-        let transition = match (pass, verdict) {
-            (Pass::Free, _) | (Pass::Counted(_), Verdict::Neutral) => None,
-            (Pass::Counted(generation), Verdict::Success) => {
+    /// What a result says about the load, and what it is to the breaker once that is known.
+    fn meaning(&self, pass: &Pass, class: Class, verdict: Verdict, now: Mono) -> (Told, Verdict) {
+        let (Some(meter), Some(entry)) = (&self.meter, pass.entry) else {
+            return (Told::Nothing, verdict);
+        };
+        match class {
+            Class::Outage(Outage::TimedOut) => {
+                let blame = verdict == Verdict::Failure;
+                (Told::TimedOut { blame }, verdict)
+            }
+            Class::Cancelled if meter.was_in_vain(entry, now) => (Told::Failure, Verdict::Failure),
+            Class::Busy => {
+                // Of many such answers to one limit, one lowers it.
+                if meter.is_current(entry) {
+                    self.steering.with(|steering| steering.busy(meter, now));
+                }
+                (Told::Nothing, verdict)
+            }
+            Class::Answer | Class::Refusal | Class::Gone => (Told::Answer, verdict),
+            Class::Outage(_) | Class::Fault | Class::Local | Class::Cancelled => {
+                let failed = verdict == Verdict::Failure;
+                (if failed { Told::Failure } else { Told::Nothing }, verdict)
+            }
+        }
+    }
+
+    fn tell(
+        &self,
+        pass: Pass,
+        class: Class,
+        told: Told,
+        verdict: Verdict,
+        lane: Lane,
+        now: Mono,
+    ) -> Option<Transition> {
+        let Pass { through, entry } = pass;
+        if let (Some(meter), Some(entry)) = (&self.meter, entry) {
+            meter.note(entry, told, now);
+        }
+        let told = self.tell_breaker(through, verdict, lane, now);
+        told.map(|transition| caused(transition, class))
+            .or_else(|| self.look(now))
+    }
+
+    fn tell_breaker(&self, through: Through, verdict: Verdict, lane: Lane, now: Mono) -> Option<Transition> {
+        let (gate, meter) = (self.gate.as_ref()?, self.meter.as_ref());
+        match (through, verdict) {
+            (Through::Free, _) | (Through::Counted(_), Verdict::Neutral) => None,
+            (Through::Counted(generation), Verdict::Success) => {
                 gate.succeeded(lane, now, generation);
                 None
             }
-            (Pass::Counted(generation), Verdict::Failure) => {
+            (Through::Counted(generation), Verdict::Failure) => {
                 let trip = gate.failed(lane, now, generation)?;
-                recovery.with(|recovery| recovery.tripped(gate, trip, now))
+                self.steering
+                    .with(|steering| steering.tripped(gate, meter, trip, now))
             }
-            (Pass::Probe(probe), verdict) => {
-                recovery.with(|recovery| recovery.settle(gate, probe, verdict, now))
-            }
-        };
-        transition.map(|transition| Transition {
-            class: match transition.cause {
-                Cause::Tripped | Cause::ProbeFailed | Cause::Proven => Some(class),
-                // Another probe's lease, or a person, brought it about.
-                Cause::LeaseExpired | Cause::Probing | Cause::Reset => None,
-            },
-            ..transition
-        })
+            (Through::Probe(probe), verdict) => self
+                .steering
+                .with(|steering| steering.settle(gate, meter, probe, verdict, now)),
+        }
     }
 
-    /// Closes the breaker by a person's word.
+    /// Judges what the meter noted, when it is due. One load when it is not.
+    fn look(&self, now: Mono) -> Option<Transition> {
+        let meter = self.meter.as_ref().filter(|meter| meter.claim(now))?;
+        self.steering
+            .with(|steering| steering.look(self.gate.as_ref(), meter, now))
+    }
+
+    /// Closes the breaker by a person's word, and starts a ramp from its first stage if one is declared.
     pub fn reset(&self, now: Mono) -> Option<Transition> {
-        let (gate, recovery) = self.breaker.as_ref()?;
-        recovery.with(|recovery| recovery.reset(gate, now))
+        let gate = self.gate.as_ref()?;
+        self.steering
+            .with(|steering| steering.reset(gate, self.meter.as_ref(), now))
+    }
+
+    /// Returns where the ramp stands; `None` when all traffic is let in, and while the breaker is not closed.
+    #[must_use]
+    pub fn ramp(&self) -> Option<Stage> {
+        self.meter.as_ref()?;
+        self.steering.with(|steering| steering.ramp())
+    }
+
+    /// Returns the learned limit; `None` while there was no sign of overload.
+    #[must_use]
+    pub fn learned_limit(&self) -> Option<u32> {
+        self.meter.as_ref()?;
+        self.steering.with(|steering| steering.learned())
     }
 }
 
+/// Names the result that led to a change of state, where one did.
+fn caused(transition: Transition, class: Class) -> Transition {
+    let class = match transition.cause {
+        Cause::Tripped | Cause::ProbeFailed | Cause::Proven => Some(class),
+        // Another probe's lease, what the ramp has seen, or a person brought it about.
+        Cause::LeaseExpired | Cause::RampFailed | Cause::Probing | Cause::Reset => None,
+    };
+    Transition { class, ..transition }
+}
+
 impl<L> Dependency<L> {
-    fn reserve(&self) -> Result<(), Refusal> {
-        acquire_all(self.bulkheads()).map_err(|_| Refusal {
-            reason: Reason::AtCapacity,
-            retry_at: None,
-        })
+    fn enter(&self, through: Through, reserved: bool, now: Mono) -> Result<Pass, Refusal> {
+        let entry = match &self.meter {
+            None => None,
+            Some(meter) if reserved => Some(meter.enter_reserved(now)),
+            Some(meter) => Some(meter.enter(now).map_err(|reason| Refusal {
+                reason,
+                retry_at: None,
+            })?),
+        };
+        acquire_all(self.bulkheads()).map_err(|_| {
+            if let Some(meter) = &self.meter {
+                meter.leave();
+            }
+            Refusal {
+                reason: Reason::AtCapacity,
+                retry_at: None,
+            }
+        })?;
+        Ok(Pass { through, entry })
     }
 
     fn bulkheads(&self) -> impl Iterator<Item = &Bulkhead> + Clone {
@@ -203,27 +322,44 @@ impl<L> Dependency<L> {
     /// Tells whether a success has to know the time.
     #[must_use]
     pub fn counts_by_time(&self) -> bool {
-        self.breaker
-            .as_ref()
-            .is_some_and(|(gate, _)| gate.counts_by_time())
+        self.meter.is_some() || self.gate.as_ref().is_some_and(Gate::counts_by_time)
     }
 
     /// Returns the state of the breaker; `None` without one.
     #[must_use]
     pub fn state(&self) -> Option<State> {
-        self.breaker.as_ref().map(|(gate, _)| gate.state())
+        self.gate.as_ref().map(Gate::state)
     }
 
     /// Returns when the next probe may start, while that is known and the breaker is not closed.
     #[must_use]
     pub fn next_probe(&self) -> Option<Mono> {
-        self.breaker.as_ref().and_then(|(gate, _)| gate.next_probe())
+        self.gate.as_ref().and_then(Gate::next_probe)
     }
 
-    /// Tells whether attempts can be refused for want of a permit: its own, or a resource's.
+    /// Returns how many attempts are in flight, where a ramp, a learned limit or a concurrency is declared.
+    #[must_use]
+    pub fn in_flight(&self) -> Option<u32> {
+        let metered = self.meter.as_ref().map(Meter::in_flight);
+        metered.or_else(|| self.bulkhead.as_ref().map(Bulkhead::in_use))
+    }
+
+    /// Returns how many attempts were abandoned and still count at `now`, because their work may go on.
+    #[must_use]
+    pub fn lingering(&self, now: Mono) -> u32 {
+        self.meter.as_ref().map_or(0, |meter| meter.lingering(now))
+    }
+
+    /// Returns the most attempts that ramp and learned limit let in at the moment; `None` if they set no limit.
+    #[must_use]
+    pub fn limit(&self) -> Option<u32> {
+        self.meter.as_ref().and_then(Meter::limit)
+    }
+
+    /// Tells whether attempts can be refused for want of a permit: its own, a resource's, or one under a learned limit.
     #[must_use]
     pub fn is_limited(&self) -> bool {
-        self.bulkheads().next().is_some()
+        self.bulkheads().next().is_some() || self.contract.learn().is_some()
     }
 
     /// Returns the dependency's own bulkhead; `None` where no limit is declared.
@@ -258,7 +394,7 @@ mod tests {
         }
     }
 
-    fn dependency(permits: u32, resources: Vec<Arc<Bulkhead>>) -> Dependency<OneThread<Recovery>> {
+    fn dependency(permits: u32, resources: Vec<Arc<Bulkhead>>) -> Dependency<OneThread<Steering>> {
         let breaker = Some(BreakerRules {
             consecutive: Some(1),
             ..BreakerRules::NONE
@@ -274,7 +410,7 @@ mod tests {
 
     const NOW: Mono = Mono::ORIGIN;
 
-    fn trip(dependency: &Dependency<OneThread<Recovery>>) {
+    fn trip(dependency: &Dependency<OneThread<Steering>>) {
         let (pass, _) = dependency.admit(NOW, Asker::Traffic, false);
         assert!(
             dependency
@@ -345,6 +481,7 @@ mod tests {
         let (pass, _) = dependency.admit(NOW, Asker::Traffic, true);
         let transition = dependency.settle(pass.unwrap(), Class::OUTAGE, true, Lane::new(0), NOW);
         assert_eq!(transition.map(|t| t.to), Some(State::Open));
-        assert_eq!(dependency.admit(NOW, Asker::Traffic, true).0, Ok(Pass::Free));
+        let (pass, _) = dependency.admit(NOW, Asker::Traffic, true);
+        assert_eq!(pass.map(|pass| pass.through), Ok(Through::Free));
     }
 }

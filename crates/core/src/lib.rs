@@ -31,6 +31,7 @@
 //! | the life of a call | [`ReadCall`], [`Step`], [`Deadline`], [`HoldMode`] |
 //! | what a result means | [`Class`], [`Table`], [`Verdict`] |
 //! | whether the dependency is asked | [`Dependency`], [`Pass`], [`Refusal`], [`Lane`]; of its parts [`Gate`], [`Recovery`], [`Bulkhead`] |
+//! | how traffic comes back, and how much is borne | [`RampRules`], [`Stage`], [`LimitRules`], [`Steering`] |
 //! | how old data may be | [`Age`], [`Facts`], [`replaces`] |
 //! | the public words | [`Ending`], [`Rung`], [`Reason`], [`Skipped`] |
 //! | time and chance | [`Mono`], [`Wall`], [`Now`], [`Rng`] |
@@ -126,10 +127,13 @@ mod ending;
 mod hold;
 mod ladder;
 mod lane;
+mod limit;
 mod problem;
+mod ramp;
 mod reason;
 mod rng;
 mod snapshot;
+mod steering;
 mod sync;
 mod time;
 
@@ -148,8 +152,11 @@ pub use ending::{Ending, Rung};
 pub use hold::HoldMode;
 pub use ladder::{Ladder, RungRule, Skips};
 pub use lane::Lane;
+pub use limit::LimitRules;
 pub use problem::{Problem, Problems};
+pub use ramp::{RampRules, Stage};
 pub use reason::{Reason, Skipped};
 pub use rng::Rng;
 pub use snapshot::{Keep, replaces};
+pub use steering::Steering;
 pub use time::{Mono, Now, Wall};

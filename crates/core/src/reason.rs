@@ -23,6 +23,8 @@ pub enum Reason {
     BreakerOpen,
     /// The dependency was asked once, as a probe, and the probe failed.
     ProbeFailed,
+    /// The recovery ramp admits only a share so soon after an outage; the dependency was not asked.
+    Ramping,
     /// No permit was free.
     AtCapacity,
     /// An operator's hold.
@@ -31,7 +33,7 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason, in the order of the design.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::DependencyFailed,
         Self::TimedOut,
         Self::Cut,
@@ -40,6 +42,7 @@ impl Reason {
         Self::Fault,
         Self::BreakerOpen,
         Self::ProbeFailed,
+        Self::Ramping,
         Self::AtCapacity,
         Self::Held,
     ];
@@ -56,6 +59,7 @@ impl Reason {
             Self::Fault => "fault",
             Self::BreakerOpen => "breaker-open",
             Self::ProbeFailed => "probe-failed",
+            Self::Ramping => "ramping",
             Self::AtCapacity => "at-capacity",
             Self::Held => "held",
         }
@@ -73,8 +77,9 @@ impl Reason {
             Self::Fault => 5,
             Self::BreakerOpen => 6,
             Self::ProbeFailed => 7,
-            Self::AtCapacity => 8,
-            Self::Held => 9,
+            Self::Ramping => 8,
+            Self::AtCapacity => 9,
+            Self::Held => 10,
         }
     }
 
@@ -89,7 +94,7 @@ impl Reason {
             | Self::Busy
             | Self::Fault
             | Self::ProbeFailed => true,
-            Self::BreakerOpen | Self::AtCapacity | Self::Held => false,
+            Self::BreakerOpen | Self::Ramping | Self::AtCapacity | Self::Held => false,
         }
     }
 }

@@ -278,7 +278,7 @@ fn events() -> Vec<Event> {
     let kinds = [Outage::Failed, Outage::TimedOut, Outage::Cut, Outage::ErrorAnswer];
     let classes = Class::ALL.into_iter().chain(kinds.map(Class::Outage));
     let attempts = classes.flat_map(|class| [false, true].map(|probe| Event::Attempt(class, probe)));
-    let refusals = [Reason::BreakerOpen, Reason::AtCapacity].map(Event::Refuse);
+    let refusals = [Reason::BreakerOpen, Reason::Ramping, Reason::AtCapacity].map(Event::Refuse);
     attempts.chain(refusals).collect()
 }
 
@@ -312,7 +312,7 @@ fn every_call_comes_to_what_the_plain_model_says() {
         assert_eq!(case.driven(), case.expected(), "{case:?}");
         cases += 1;
     });
-    assert_eq!(cases, 16 * 3 * 6 * 22 * 26);
+    assert_eq!(cases, 16 * 3 * 6 * 22 * 27);
 }
 
 #[test]

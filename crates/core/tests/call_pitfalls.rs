@@ -192,7 +192,7 @@ fn e49_stale_is_labelled_stale_by_every_trigger() {
     let contract = contract(&BOTH);
     let table = Table::default();
     let facts = Some(observed(Mono::ORIGIN));
-    for reason in [Reason::BreakerOpen, Reason::AtCapacity] {
+    for reason in [Reason::BreakerOpen, Reason::Ramping, Reason::AtCapacity] {
         let (mut call, _) = ReadCall::begin(&contract, &table, None, None, Mono::ORIGIN);
         assert_eq!(call.refused(reason), Step::Look);
         assert_eq!(

@@ -51,7 +51,9 @@ impl Clock {
                     if remaining.is_zero() {
                         return;
                     }
-                    tokio::time::sleep(remaining).await;
+                    // Work that always finds something to do, such as a peer that never stops sending, uses up the
+                    // task's whole budget each time; a timer that drew on the same budget would never be looked at.
+                    tokio::task::unconstrained(tokio::time::sleep(remaining)).await;
                 }
             }
             Kind::Manual(clock) => {

@@ -5,8 +5,8 @@
 use std::{sync::Arc, time::Duration};
 
 use evenkeel_core::{
-    Asker, BreakerRules, Bulkhead, Class, DependencyContract, DependencyDraft, Exclusive, Limit, Mono, Now,
-    OpenFor, Problems, Ratio, Recovery, Refusal, Row, State, Transition,
+    Asker, BreakerRules, Bulkhead, Class, DependencyContract, DependencyDraft, Exclusive, Limit, LimitRules,
+    Mono, Now, OpenFor, Problems, RampRules, Ratio, Refusal, Row, Stage, State, Steering, Transition,
 };
 use parking_lot::Mutex;
 
@@ -165,6 +165,45 @@ impl DependencyBuilder {
         self
     }
 
+    /// Lets traffic back stage by stage after the breaker has closed: these shares of calls and permits in percent,
+    /// rising, the last one 100. [`DependencyBuilder::ramp_rules`] sets the rest.
+    #[must_use]
+    pub fn ramp(self, stages: impl Into<Vec<u8>>) -> Self {
+        self.ramp_rules(RampRules {
+            stages: stages.into(),
+            ..RampRules::default()
+        })
+    }
+
+    /// Lets traffic back by these rules after the breaker has closed.
+    #[must_use]
+    pub fn ramp_rules(mut self, rules: RampRules) -> Self {
+        self.draft.ramp = Some(rules);
+        self
+    }
+
+    /// Learns how many attempts the dependency bears: no limit until a first sign of overload, then one that follows
+    /// its latency. An attempt that ran into its limit is counted for a while longer, see [`LimitRules::linger`].
+    ///
+    /// ```
+    /// # use evenkeel::{Engine, LimitRules};
+    /// # use std::time::Duration;
+    /// let stock = Engine::system()
+    ///     .dependency("stock")
+    ///     .timeout(Duration::from_secs(1))
+    ///     .breaker(|breaker| breaker.consecutive(5))
+    ///     .ramp([5, 20, 50, 100])
+    ///     .learned_limit(LimitRules::DEFAULT)
+    ///     .build()?;
+    /// assert_eq!(stock.status().ramp, None);
+    /// # Ok::<(), evenkeel::Problems>(())
+    /// ```
+    #[must_use]
+    pub const fn learned_limit(mut self, rules: LimitRules) -> Self {
+        self.draft.learn = Some(rules);
+        self
+    }
+
     /// Draws on a resource that others draw on too: each attempt takes a permit of the dependency and one of each
     /// resource, or none of any.
     #[must_use]
@@ -187,12 +226,16 @@ impl DependencyBuilder {
             timeout,
             concurrency,
             breaker,
+            ramp,
+            learn,
             rows,
-            ..
+            name: _,
         } = &self.draft;
         timeout.is_none()
             && concurrency.is_none()
             && breaker.is_none()
+            && ramp.is_none()
+            && learn.is_none()
             && rows.is_empty()
             && self.uses.is_empty()
     }
@@ -238,12 +281,13 @@ pub(crate) struct Inner {
     pub(crate) name: Arc<str>,
     pub(crate) engine: Engine,
     /// Who is admitted.
-    pub(crate) seat: evenkeel_core::Dependency<Locked<Recovery>>,
+    pub(crate) seat: evenkeel_core::Dependency<Locked<Steering>>,
     attempts: AttemptCounters,
     transitions: Counters<3>,
 }
 
-/// The engine's exclusive access, by a lock. Only a breaker that is not closed ever takes it.
+/// The engine's exclusive access, by a lock. A breaker that is not closed takes it, and one call in each round that
+/// looks at the notes of ramp or learned limit.
 #[derive(Debug)]
 pub(crate) struct Locked<T>(Mutex<T>);
 
@@ -311,10 +355,16 @@ pub struct DependencyStatus {
     pub state: Option<State>,
     /// When the next probe may start, while that is known and the breaker is not closed.
     pub next_probe: Option<Mono>,
-    /// Permits in use; zero where no limit is declared.
+    /// Permits in use; zero where neither a limit nor a ramp is declared.
     pub in_use: u32,
     /// The most permits; `None` where no limit is declared.
     pub limit: Option<u32>,
+    /// Where the ramp stands; `None` when all traffic is let in, and while the breaker is not closed.
+    pub ramp: Option<Stage>,
+    /// The learned limit; `None` while there was no sign of overload.
+    pub learned_limit: Option<u32>,
+    /// Attempts that ran into their limit and still count, because their work may go on.
+    pub lingering: u32,
 }
 
 impl Dependency {
@@ -330,7 +380,7 @@ impl Dependency {
         self.0.seat.contract()
     }
 
-    /// Tells whether attempts can be refused for want of a permit: its own, or a resource's.
+    /// Tells whether attempts can be refused for want of a permit: its own, a resource's, or one under a learned limit.
     #[must_use]
     pub fn is_limited(&self) -> bool {
         self.0.seat.is_limited()
@@ -339,12 +389,15 @@ impl Dependency {
     /// Looks at the breaker and the permits.
     #[must_use]
     pub fn status(&self) -> DependencyStatus {
-        let bulkhead = self.0.seat.bulkhead();
+        let seat = &self.0.seat;
         DependencyStatus {
-            state: self.0.seat.state(),
-            next_probe: self.0.seat.next_probe(),
-            in_use: bulkhead.map_or(0, Bulkhead::in_use),
-            limit: bulkhead.map(Bulkhead::limit),
+            state: seat.state(),
+            next_probe: seat.next_probe(),
+            in_use: seat.in_flight().unwrap_or(0),
+            limit: seat.bulkhead().map(Bulkhead::limit),
+            ramp: seat.ramp(),
+            learned_limit: seat.learned_limit(),
+            lingering: seat.lingering(self.0.engine.now().mono),
         }
     }
 

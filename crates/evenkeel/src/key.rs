@@ -93,7 +93,7 @@ pub(crate) fn write_into<S: Scope>(
     scope: &S,
     key: &[u8],
 ) -> Result<(), EmptyScopePart> {
-    *whole = Key::from_slice(guard);
+    whole.extend_from_slice(guard);
     each_part(scope, |part| append(whole, part.as_bytes()))?;
     whole.push(KEY_FOLLOWS);
     whole.extend_from_slice(key);

@@ -150,9 +150,9 @@ pub use counts::{Counts, NotKept};
 pub use dependency::{BreakerBuilder, Dependency, DependencyBuilder, DependencyStatus};
 pub use engine::{Engine, Resource};
 pub use evenkeel_core::{
-    BreakerRules, Cause, Class, DependencyContract, Ending, HoldMode, Keep, Ladder, Mono, Now, OpenFor,
-    Outage, Problem, Problems, Ratio, ReadContract, Reason, Row, Rung, RungRule, Skipped, Skips, State,
-    Table, Transition, TripRule, Verdict, Wall, WhenBusy,
+    BreakerRules, Cause, Class, DependencyContract, Ending, HoldMode, Keep, Ladder, LimitRules, Mono, Now,
+    OpenFor, Outage, Problem, Problems, RampRules, Ratio, ReadContract, Reason, Row, Rung, RungRule, Skipped,
+    Skips, Stage, State, Table, Transition, TripRule, Verdict, Wall, WhenBusy,
 };
 pub use event::{Event, EventKind};
 pub use hold::Hold;

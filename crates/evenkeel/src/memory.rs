@@ -2,9 +2,10 @@
 //! It exists so that serving old data touches nothing that can be down.
 //! It refuses to grow past its bound, and to replace newer data by older.
 
-use std::{fmt, mem, sync::Arc, time::Duration};
+use std::{fmt, hash::BuildHasher as _, mem, sync::Arc, time::Duration};
 
 use evenkeel_core::{Facts, Mono, Wall, replaces};
+use foldhash::fast::RandomState;
 use quick_cache::{
     OptionsBuilder, Weighter,
     sync::{Cache, DefaultLifecycle, EntryAction, EntryResult},
@@ -14,6 +15,8 @@ use crate::{key::Key, retired::Retired};
 
 /// The last good answer for one key.
 pub(crate) struct Snapshot<T> {
+    /// The whole key, beside what is read with it: the index holds only its hash.
+    key: Key,
     pub(crate) value: T,
     /// When the attempt that produced it began.
     pub(crate) observed: Option<Mono>,
@@ -53,7 +56,10 @@ pub(crate) const FUTURE: Mono = Mono::END;
 pub struct Memory<T>(Arc<Shared<T>>);
 
 struct Shared<T> {
-    cache: Cache<Vec<u8>, Arc<Snapshot<T>>, ByBytes>,
+    /// By the hash of the key. Two keys with one hash take turns, because each is compared in full; the hash has
+    /// a seed of its own in each store, so that nobody can look for such keys outside.
+    cache: Cache<u64, Arc<Snapshot<T>>, ByBytes>,
+    hashes: RandomState,
     retired: Retired,
 }
 
@@ -75,8 +81,8 @@ impl<T> fmt::Debug for Memory<T> {
 #[derive(Clone)]
 struct ByBytes;
 
-impl<T> Weighter<Vec<u8>, Arc<Snapshot<T>>> for ByBytes {
-    fn weight(&self, _key: &Vec<u8>, snapshot: &Arc<Snapshot<T>>) -> u64 {
+impl<T> Weighter<u64, Arc<Snapshot<T>>> for ByBytes {
+    fn weight(&self, _hash: &u64, snapshot: &Arc<Snapshot<T>>) -> u64 {
         snapshot.bytes
     }
 }
@@ -92,7 +98,7 @@ pub(crate) enum Put {
 }
 
 /// What a snapshot costs beside its value and key: index entry, counters, the snapshot's own fields.
-const OVERHEAD: u64 = 160;
+const OVERHEAD: u64 = 256;
 
 impl<T> Memory<T> {
     /// What a guard that keeps snapshots uses when it is given no store.
@@ -123,6 +129,7 @@ impl<T> Memory<T> {
         let options = options.expect("capacities are set");
         Self(Arc::new(Shared {
             cache: Cache::with_options(options, ByBytes, Default::default(), DefaultLifecycle::default()),
+            hashes: RandomState::default(),
             retired: Retired::default(),
         }))
     }
@@ -152,18 +159,20 @@ impl<T> Memory<T> {
     }
 
     pub(crate) fn get(&self, key: &Key) -> Option<Arc<Snapshot<T>>> {
-        self.0.cache.get(key.as_slice())
+        self.0.cache.get(&self.hash(key)).filter(|held| held.key == *key)
+    }
+
+    fn hash(&self, key: &Key) -> u64 {
+        self.0.hashes.hash_one(key.as_slice())
     }
 
     /// Takes away what was observed under `key` up to `at`, also what a load that is under way may yet bring.
     pub(crate) fn retire(&self, key: &Key, at: Mono) {
         // The note comes first: a load that keeps its result in between then finds it.
         self.0.retired.note(key, at);
-        drop(
-            self.0
-                .cache
-                .remove_if(key.as_slice(), |held| replaces(Some(at), held.rank())),
-        );
+        drop(self.0.cache.remove_if(&self.hash(key), |held| {
+            held.key == *key && replaces(Some(at), held.rank())
+        }));
     }
 
     /// Keeps what a load brought, unless something observed later is held or the key was retired since it began.
@@ -200,6 +209,7 @@ impl<T> Memory<T> {
             stale_forbidden,
         } = entry;
         let snapshot = Arc::new(Snapshot {
+            key: key.clone(),
             value,
             observed,
             observed_wall,
@@ -210,8 +220,8 @@ impl<T> Memory<T> {
         let too_big = bytes > self.largest();
         // The old value is dropped after the store's lock is left: its drop is somebody else's code.
         let mut replaced = None;
-        let held = self.0.cache.entry(key.as_slice(), None, |_, held| {
-            if !replaces(snapshot.rank(), held.rank()) {
+        let held = self.0.cache.entry(&self.hash(key), None, |_, held| {
+            if held.key == *key && !replaces(snapshot.rank(), held.rank()) {
                 EntryAction::Retain(Put::Superseded)
             } else if too_big {
                 EntryAction::Remove
@@ -351,6 +361,19 @@ mod tests {
         assert_eq!(memory.put(&key("k"), 1, room + 1, at(10)), Put::TooBig);
         assert_eq!(memory.put(&key("k"), 1, room, at(10)), Put::Kept);
         assert_eq!(held(&memory, "k"), Some(1));
+    }
+
+    #[test]
+    fn e54_two_keys_with_one_hash_take_turns_and_never_answer_for_each_other() {
+        let memory = Memory::new(1 << 20);
+        memory.put(&key("a"), 1, 4, at(20));
+        let of_a = memory.get(&key("a")).unwrap();
+        memory.0.cache.insert(memory.hash(&key("b")), of_a);
+        assert_eq!(held(&memory, "b"), None);
+        memory.retire(&key("b"), Mono::from_nanos(30));
+        assert_eq!(memory.count(), 2, "what is another key's stays");
+        assert_eq!(memory.put(&key("b"), 2, 4, at(10)), Put::Kept);
+        assert_eq!(held(&memory, "b"), Some(2));
     }
 
     #[test]

@@ -7,14 +7,13 @@ use std::{future::poll_fn, pin::Pin};
 
 /// Runs `work`, keeping `parked` true exactly while it waits. It is pinned by its owner: a future that is handed
 /// on by value is held twice.
-pub(crate) async fn park<F: Future>(parked: &mut bool, mut work: Pin<&mut F>) -> F::Output {
-    poll_fn(|context| {
+pub(crate) fn park<F: Future>(parked: &mut bool, mut work: Pin<&mut F>) -> impl Future<Output = F::Output> {
+    poll_fn(move |context| {
         *parked = false;
         let polled = work.as_mut().poll(context);
         *parked = polled.is_pending();
         polled
     })
-    .await
 }
 
 #[cfg(test)]

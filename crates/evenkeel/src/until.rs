@@ -26,31 +26,37 @@ pub(crate) enum Outcome<R> {
 /// Runs `work` until it is done or the clock shows `limit`. Work that is done at the limit has won.
 ///
 /// The work is pinned by its owner: a future that is handed on by value is held twice.
-pub(crate) async fn until<F: Future>(
+#[expect(
+    clippy::manual_async_fn,
+    reason = "an async fn moves its arguments once more, and that move stalls"
+)]
+pub(crate) fn until<F: Future>(
     clock: &Clock,
     limit: Option<Mono>,
     mut work: Pin<&mut F>,
-) -> Outcome<F::Output> {
-    let mut timer = pin!(None);
-    let mut waited = false;
-    poll_fn(|context| {
-        if let Poll::Ready(result) = work.as_mut().poll(context) {
-            return Poll::Ready(if waited {
-                Outcome::Later(result)
-            } else {
-                Outcome::AtOnce(result)
-            });
-        }
-        waited = true;
-        let Some(limit) = limit else { return Poll::Pending };
-        if timer.is_none() {
-            timer.set(Some(clock.sleep_until(limit)));
-        }
-        timer.as_mut().as_pin_mut().map_or(Poll::Pending, |timer| {
-            timer.poll(context).map(|()| Outcome::OutOfTime)
+) -> impl Future<Output = Outcome<F::Output>> {
+    async move {
+        let mut timer = pin!(None);
+        let mut waited = false;
+        poll_fn(|context| {
+            if let Poll::Ready(result) = work.as_mut().poll(context) {
+                return Poll::Ready(if waited {
+                    Outcome::Later(result)
+                } else {
+                    Outcome::AtOnce(result)
+                });
+            }
+            waited = true;
+            let Some(limit) = limit else { return Poll::Pending };
+            if timer.is_none() {
+                timer.set(Some(clock.sleep_until(limit)));
+            }
+            timer.as_mut().as_pin_mut().map_or(Poll::Pending, |timer| {
+                timer.poll(context).map(|()| Outcome::OutOfTime)
+            })
         })
-    })
-    .await
+        .await
+    }
 }
 
 #[cfg(test)]
@@ -85,6 +91,21 @@ mod tests {
             }
             assert_eq!(polls, 1);
         }
+    }
+
+    /// The one timer here that is real: the runtime's budget has no other.
+    #[tokio::test]
+    async fn work_that_never_runs_dry_is_ended_by_its_limit_all_the_same() {
+        let clock = Clock::system();
+        let limit = clock.now().mono.after(Duration::from_millis(1));
+        let work = pin!(async {
+            loop {
+                tokio::task::coop::consume_budget().await;
+            }
+        });
+        let waiting = until::<_>(&clock, Some(limit), work);
+        let ended = tokio::time::timeout(Duration::from_secs(20), waiting).await;
+        assert_eq!(ended, Ok(Outcome::<()>::OutOfTime));
     }
 
     #[tokio::test]

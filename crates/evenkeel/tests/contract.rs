@@ -7,8 +7,8 @@ mod support;
 use std::{collections::BTreeSet, fmt::Write as _, time::Duration};
 
 use evenkeel::{
-    BreakerBuilder, Class, DependencyBuilder, Engine, Hold, HoldMode, Keep, ManualClock, Memory, Problem,
-    Read, ReadBuilder, Row, Terms, Verdict, WhenBusy, default, stale,
+    BreakerBuilder, Class, DependencyBuilder, Engine, Hold, HoldMode, Keep, LimitRules, ManualClock, Memory,
+    Problem, RampRules, Read, ReadBuilder, Row, Terms, Verdict, WhenBusy, default, stale,
 };
 use support::{Fail, MS, Origin, SECOND, engine, settle, wall};
 
@@ -80,11 +80,27 @@ async fn day_of(change: impl FnOnce(&Engine, Builder) -> Builder) -> String {
     day(&clock, &guard).await
 }
 
+const ONE_AT_FIRST: LimitRules = LimitRules {
+    cold: 1,
+    ..LimitRules::DEFAULT
+};
+
 /// Each setting of a guard: what has to be there for it to matter, and the setting itself.
 const SETTINGS: &[(&str, Change, Change)] = &[
     ("timeout", |_, b| b, |_, b| b.timeout(500 * MS)),
     ("concurrency", |_, b| b, |_, b| b.concurrency(2)),
     ("breaker", |_, b| b, |_, b| b.breaker(|b| b.consecutive(1))),
+    (
+        "ramp",
+        |_, b| b.breaker(|b| b.consecutive(1)),
+        |_, b| b.breaker(|b| b.consecutive(1)).ramp([50, 100]),
+    ),
+    (
+        "ramp_rules",
+        |_, b| b.breaker(|b| b.consecutive(1)),
+        |_, b| b.breaker(|b| b.consecutive(1)).ramp_rules(RampRules::default()),
+    ),
+    ("learned_limit", |_, b| b, |_, b| b.learned_limit(ONE_AT_FIRST)),
     (
         "uses",
         |_, b| b,
@@ -201,6 +217,11 @@ const OF_DEPENDENCIES: &[(&str, DependencyChange)] = &[
     ("timeout", |_, b| b.timeout(500 * MS)),
     ("concurrency", |_, b| b.concurrency(2)),
     ("breaker", |_, b| b.breaker(|b| b.consecutive(1))),
+    ("ramp", |_, b| b.breaker(|b| b.consecutive(1)).ramp([50, 100])),
+    ("ramp_rules", |_, b| {
+        b.breaker(|b| b.consecutive(1)).ramp_rules(RampRules::default())
+    }),
+    ("learned_limit", |_, b| b.learned_limit(ONE_AT_FIRST)),
     ("uses", |engine, b| b.uses(&engine.resource("r", 2).unwrap())),
     ("row", |_, b| {
         b.row(

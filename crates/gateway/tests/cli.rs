@@ -439,3 +439,20 @@ fn a_second_signal_ends_at_once() {
     assert_eq!(next(), "level=warn event=stopped drained=no");
     assert_eq!(child.wait().unwrap().code(), Some(1));
 }
+
+/// Connections of clients never take the files that attempts, metrics and the log need.
+#[test]
+fn fewer_open_files_mean_fewer_connections() {
+    let path = file("files.toml", GOOD);
+    let mut child = Command::new("sh")
+        .args(["-c", "ulimit -n 90 && exec \"$0\" serve \"$1\""])
+        .args([env!("CARGO_BIN_EXE_evenkeel"), path.to_str().unwrap()])
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let started = lines.next().unwrap().unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(started.ends_with(" connections=30"), "{started}");
+}

@@ -152,7 +152,7 @@ fn the_limits_on_the_contract_page_are_those_in_force() {
     let limits = Limits::default();
     for row in [
         format!(
-            "| client connections at once | {} 000 |",
+            "| client connections at once | {} 000, or a third of",
             limits.connections / 1000
         ),
         format!("pause between two requests | {} s |", limits.head_read.as_secs()),
@@ -161,6 +161,10 @@ fn the_limits_on_the_contract_page_are_those_in_force() {
         format!(
             "| bytes of the head of an upstream's answer | {} KiB |",
             RESPONSE_HEAD_MAX >> 10
+        ),
+        format!(
+            "| pause of a client that takes nothing of its answer | {} s |",
+            limits.client_idle.as_secs()
         ),
         format!(
             "| pause inside a streamed body | {} s |",

@@ -58,7 +58,8 @@ pub enum Admission {
 #[must_use]
 pub struct Trip {
     pub(super) generation: Generation,
-    pub(super) rule: TripRule,
+    /// `None` where the ramp found the dependency failing, not a count.
+    pub(super) rule: Option<TripRule>,
 }
 
 /// Which rule of a breaker a failure broke.
@@ -239,12 +240,33 @@ impl Gate {
             match self.swap(word, next) {
                 Ok(()) => {
                     let generation = next.generation();
-                    return broken.map(|rule| Trip { generation, rule });
+                    return broken.map(|_| Trip {
+                        generation,
+                        rule: broken,
+                    });
                 }
                 Err(seen) if seen.is_closed_in(generation) => word = seen,
                 Err(_) => return None,
             }
         }
+    }
+
+    /// Opens a closed gate, whatever was counted. `None` if it is not closed, or a failure was quicker.
+    pub(super) fn trip(&self) -> Option<Trip> {
+        let mut word = self.word();
+        while word.state() == State::Closed {
+            let next = word.next(State::Open);
+            match self.swap(word, next) {
+                Ok(()) => {
+                    return Some(Trip {
+                        generation: next.generation(),
+                        rule: None,
+                    });
+                }
+                Err(seen) => word = seen,
+            }
+        }
+        None
     }
 
     /// Tells whether results are counted by time, so that a success has to know when it is.
@@ -333,7 +355,7 @@ mod tests {
             for _ in 0..3 {
                 assert_eq!(fail(), None);
             }
-            assert_eq!(fail().map(|trip| trip.rule), Some(rule), "{consecutive:?}");
+            assert_eq!(fail().map(|trip| trip.rule), Some(Some(rule)), "{consecutive:?}");
         }
     }
 
@@ -352,7 +374,7 @@ mod tests {
             trip,
             Some(Trip {
                 generation: Generation(1),
-                rule: TripRule::Consecutive
+                rule: Some(TripRule::Consecutive)
             })
         );
     }

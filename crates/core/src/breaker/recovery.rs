@@ -48,6 +48,8 @@ pub enum Cause {
     ProbeFailed,
     /// A probe gave no verdict within its lease.
     LeaseExpired,
+    /// The ramp after closing found that the dependency is not back.
+    RampFailed,
     /// An operator's reset.
     Reset,
 }
@@ -62,6 +64,7 @@ impl Cause {
             Self::Proven => "proven",
             Self::ProbeFailed => "probe-failed",
             Self::LeaseExpired => "lease-expired",
+            Self::RampFailed => "ramp-failed",
             Self::Reset => "reset",
         }
     }
@@ -98,6 +101,8 @@ pub struct Recovery {
     rng: Rng,
     /// Openings in a row without a proven recovery between them.
     openings: u32,
+    /// Whether closing is only the start of a ramp, and the recovery proven by its end.
+    ramped: bool,
     /// Successful probes in a row.
     proofs: u32,
     /// Probes in flight; at most `rules.probes`.
@@ -114,11 +119,34 @@ impl Recovery {
             rules,
             rng: Rng::new(seed),
             openings: 0,
+            ramped: false,
             proofs: 0,
             leases: Vec::new(),
             issued: 0,
             changed_at: Mono::ORIGIN,
         }
+    }
+
+    /// Takes a recovery for proven only when [`Recovery::proven`] says so, not when the breaker closes: a
+    /// dependency that falls over again in its ramp is left alone for longer each time.
+    #[must_use]
+    pub const fn ramped(mut self) -> Self {
+        self.ramped = true;
+        self
+    }
+
+    /// Forgets the openings: all traffic is back.
+    pub const fn proven(&mut self) {
+        self.openings = 0;
+    }
+
+    /// Opens a closed breaker whose ramp failed. Returns nothing if it is not closed.
+    pub fn ramp_failed(&mut self, gate: &Gate, now: Mono) -> Option<Transition> {
+        let trip = gate.trip()?;
+        self.tripped(gate, trip, now).map(|transition| {
+            let cause = Cause::RampFailed;
+            Transition { cause, ..transition }
+        })
     }
 
     /// Returns when the breaker last changed its state.
@@ -139,13 +167,10 @@ impl Recovery {
         if gate.generation() != generation {
             return None;
         }
-        self.openings = 1;
+        self.openings = self.openings.saturating_add(1);
         gate.set_next_probe(self.open_until(now));
         let tripped = self.changed(State::Closed, State::Open, now, Cause::Tripped);
-        Some(Transition {
-            rule: Some(rule),
-            ..tripped
-        })
+        Some(Transition { rule, ..tripped })
     }
 
     /// Grants a probe if one may start at `now`, opening the gate half.
@@ -239,7 +264,9 @@ impl Recovery {
         let from = gate.state();
         self.leases.clear();
         self.proofs = 0;
-        self.openings = 0;
+        if !self.ramped || cause == Cause::Reset {
+            self.openings = 0;
+        }
         gate.turn(State::Closed, None);
         self.changed(from, State::Closed, now, cause)
     }

@@ -4,7 +4,9 @@
 
 use std::{fmt, marker::PhantomData, mem, sync::Arc, time::Duration};
 
-use evenkeel_core::{Class, Keep, Problem, Problems, ReadDraft, Row, RungRule, WhenBusy};
+use evenkeel_core::{
+    Class, Keep, LimitRules, Problem, Problems, RampRules, ReadDraft, Row, RungRule, WhenBusy,
+};
 
 use crate::{
     counts::GuardCounters,
@@ -195,6 +197,21 @@ impl<T, C, S> ReadBuilder<T, C, S> {
     /// the call may go on to a lower rung. Rows for answers, faults, local refusals and cancelled calls are fixed.
     pub fn row(self, class: Class, row: Row) -> Self {
         self.own(|own| own.row(class, row))
+    }
+
+    /// Lets traffic back in stages after the breaker has closed, see [`DependencyBuilder::ramp`].
+    pub fn ramp(self, stages: impl Into<Vec<u8>>) -> Self {
+        self.own(|own| own.ramp(stages))
+    }
+
+    /// Lets traffic back by these rules after the breaker has closed, see [`DependencyBuilder::ramp_rules`].
+    pub fn ramp_rules(self, rules: RampRules) -> Self {
+        self.own(|own| own.ramp_rules(rules))
+    }
+
+    /// Learns how many attempts the dependency bears, see [`DependencyBuilder::learned_limit`].
+    pub fn learned_limit(self, rules: LimitRules) -> Self {
+        self.own(|own| own.learned_limit(rules))
     }
 
     /// Asks a dependency that other guards ask too, with its timeout, permits and breaker. Nothing of these may
@@ -392,7 +409,7 @@ where
         if self.from.is_some() && !self.own.is_bare() {
             problems.add(
                 "from",
-                "a dependency, and a timeout, concurrency, breaker, resource or row of this guard's own",
+                "a dependency, and a timeout, concurrency, breaker, ramp, learned limit, resource or row of this guard's own",
                 "one or the other",
                 "move them to the dependency",
             );

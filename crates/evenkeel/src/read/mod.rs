@@ -11,7 +11,7 @@ mod shared;
 
 use std::{fmt, marker::PhantomData, pin::pin, sync::Arc, time::SystemTime};
 
-use evenkeel_core::{Asker, HoldMode, Mono, Problems, ReadContract, Step};
+use evenkeel_core::{Asker, HoldMode, Mono, Problems, ReadContract};
 
 pub use builder::{Classifier, LadderRung, ReadBuilder, Terms, Unclassified, default, stale};
 
@@ -28,7 +28,6 @@ use crate::{
     parked::park,
     ticket::{Call, Permit},
 };
-use attempt::Attempted;
 use running::Running;
 use shared::Inner;
 
@@ -142,30 +141,24 @@ where
             Err(misuse) => return Err(self.inner.misused(misuse)),
         };
         let (mut running, first) = Running::begin(&self.inner, key, None, asker);
-        let mut step = running.look_on(first);
-        if step == Step::Admit {
-            step = match running.admit(Lent::Borrowed(&self.inner.dependency.0)) {
-                Err(refusal) => running.refused(refusal),
-                Ok(mut ticket) => {
-                    let attempted = {
-                        let (key, parked) = running.parts();
-                        let work = |call, permit| async move {
-                            let result = work(call).await;
-                            drop(permit);
-                            result
-                        };
-                        park(parked, pin!(self.inner.attempt(key, &mut ticket, work))).await
-                    };
-                    match attempted {
-                        Attempted::Value { value, began, kept } => {
-                            return running.live(value, began, kept, false);
-                        }
-                        Attempted::Error { class, error, probe } => running.failed(class, error, probe),
-                    }
-                }
-            };
+        if let Some(end) = running.start(first) {
+            return end;
         }
-        running.finish(step)
+        match running.admit(Lent::Borrowed(&self.inner.dependency.0)) {
+            Err(refusal) => running.refused(refusal),
+            Ok(mut ticket) => {
+                let attempted = {
+                    let (key, parked) = running.parts();
+                    let work = |call, permit| async move {
+                        let result = work(call).await;
+                        drop(permit);
+                        result
+                    };
+                    park(parked, pin!(self.inner.attempt(key, &mut ticket, work))).await
+                };
+                running.attempted(attempted)
+            }
+        }
     }
 
     /// Makes one call by work that owns what it needs, so that it can go on without its caller: a due probe then

@@ -2,19 +2,16 @@
 //! It exists because such work belongs to the guard, not to the caller who happened to bring it.
 //! It refuses to let anyone wait past their own deadline, or for a probe when a rung could answer.
 
-use std::{pin::pin, sync::Arc, time::Duration};
+use std::{pin::pin, sync::Arc};
 
-use evenkeel_core::{Class, Mono, Outage, Reason, Refusal, Rung, Step};
+use evenkeel_core::{Class, Mono, Outage, Reason, Refusal, Step};
 use tokio::runtime::Handle;
 
 use crate::{
     flight::{self, Flight, Landing, Part, Waiter, landing},
     lent::Lent,
     parked::park,
-    read::{
-        attempt::Attempted,
-        running::{End, Running},
-    },
+    read::running::{End, Running},
     ticket::{Call, Permit, Ticket},
     until::{Outcome, until},
 };
@@ -30,9 +27,8 @@ where
         F: FnOnce(Call<'static>, Option<Permit<'static>>) -> Fut + Send + 'static,
         Fut: Future<Output = Result<T, E>> + Send + 'static,
     {
-        let first = self.look_on(first);
-        if first != Step::Admit {
-            return self.finish(first);
+        if let Some(end) = self.start(first) {
+            return end;
         }
         let guard = self.guard;
         // Joining: at most twice, for a flight that vanishes is replaced once.
@@ -52,14 +48,8 @@ where
                                 {
                                     break;
                                 }
-                                Landing::Value {
-                                    value, began, kept, ..
-                                } => {
-                                    return self.live(value.clone(), *began, *kept, true);
-                                }
-                                Landing::Error { .. } | Landing::Refused(_) => {
-                                    let step = self.learn(&landing);
-                                    return self.finish(step);
+                                Landing::Value { .. } | Landing::Error { .. } | Landing::Refused(_) => {
+                                    return self.landed(&landing, true);
                                 }
                             },
                             Waited::Vanished => {}
@@ -68,7 +58,7 @@ where
                 }
             }
         }
-        let step = match self.admit(Lent::Shared(Arc::clone(&guard.dependency.0))) {
+        match self.admit(Lent::Shared(Arc::clone(&guard.dependency.0))) {
             Err(refusal) => self.refused(refusal),
             Ok(ticket) => match self.in_background(ticket) {
                 Ok((runtime, ticket)) => {
@@ -83,16 +73,10 @@ where
                         let (key, parked) = self.parts();
                         park(parked, pin!(guard.attempt(key, &mut ticket, work))).await
                     };
-                    match attempted {
-                        Attempted::Value { value, began, kept } => {
-                            return self.live(value, began, kept, false);
-                        }
-                        Attempted::Error { class, error, probe } => self.failed(class, error, probe),
-                    }
+                    self.attempted(attempted)
                 }
             },
-        };
-        self.finish(step)
+        }
     }
 
     /// Tells whether the attempt is a probe that nobody should wait for, because a rung can answer.
@@ -117,8 +101,7 @@ where
             Ok(ticket) => ticket,
             Err(refusal) => {
                 flight.land(Landing::Refused(refusal), self.now.mono);
-                let step = self.refused(refusal);
-                return self.finish(step);
+                return self.refused(refusal);
             }
         };
         if ticket.is_probe() {
@@ -131,8 +114,7 @@ where
                     };
                     flight.land(Landing::Refused(refusal), self.now.mono);
                     self.guard.probe_apart(&runtime, self.key.cloned(), ticket, work);
-                    let step = self.refused(refusal);
-                    return self.finish(step);
+                    return self.refused(refusal);
                 }
             };
         }
@@ -147,15 +129,7 @@ where
         runtime.spawn(async move { guard.fly(key.as_ref(), ticket, flight, work).await });
         match self.wait(waiter).await {
             Waited::Ended(step) => self.finish(step),
-            Waited::Landed(landing) => match &*landing {
-                Landing::Value {
-                    value, began, kept, ..
-                } => self.live(value.clone(), *began, *kept, false),
-                Landing::Error { .. } | Landing::Refused(_) => {
-                    let step = self.learn(&landing);
-                    self.finish(step)
-                }
-            },
+            Waited::Landed(landing) => self.landed(&landing, false),
             // The work broke: its panic ended the flight, and there is nothing to share.
             Waited::Vanished => {
                 let step = self.call.attempted(Class::Fault, false);
@@ -180,9 +154,12 @@ where
         }
     }
 
-    /// Reports a flight's failure as this call's own.
-    fn learn(&mut self, landing: &Landing<T, E>) -> Step {
+    /// Ends this call by what a flight brought, as if it had asked by itself; `joined` if it was another's.
+    fn landed(&mut self, landing: &Landing<T, E>, joined: bool) -> End<T, E> {
         match landing {
+            Landing::Value {
+                value, began, kept, ..
+            } => self.live(value.clone(), *began, *kept, joined),
             Landing::Refused(refusal) => self.refused(*refusal),
             Landing::Error { class, error, probe } => {
                 let copied = error
@@ -191,7 +168,6 @@ where
                     .map(|(error, copy)| copy(error));
                 self.failed(*class, copied, *probe)
             }
-            Landing::Value { .. } => Step::Serve(Rung::Live, Some(Duration::ZERO)),
         }
     }
 

@@ -12,7 +12,7 @@ use crate::{
     key::Key,
     lent::Lent,
     memory::Snapshot,
-    read::{Usable, observes, shared::Inner},
+    read::{Usable, attempt::Attempted, observes, shared::Inner},
     ticket::Ticket,
 };
 
@@ -108,14 +108,33 @@ where
         Ok(ticket)
     }
 
-    /// Reports that admission was refused: what follows is the ladder, or the end.
-    pub(crate) fn refused(&mut self, refusal: Refusal) -> Step {
-        self.retry_at = refusal.retry_at;
-        self.call.refused(refusal.reason)
+    /// Ends a call that asks nobody; `None` if it wants to ask the dependency.
+    pub(crate) fn start(&mut self, first: Step) -> Option<End<T, E>> {
+        let step = match first {
+            Step::Look => self.look_up(),
+            Step::Admit | Step::Attempt(_) | Step::Serve(..) | Step::Refuse | Step::Fail => first,
+        };
+        (step != Step::Admit).then(|| self.finish(step))
     }
 
-    /// Reports an attempt without a value: what follows is the ladder, or the end.
-    pub(crate) fn failed(&mut self, class: Class, error: Option<E>, probe: bool) -> Step {
+    /// Ends a call that was refused admission: by the ladder, or not at all.
+    pub(crate) fn refused(&mut self, refusal: Refusal) -> End<T, E> {
+        self.retry_at = refusal.retry_at;
+        let step = self.call.refused(refusal.reason);
+        self.finish(step)
+    }
+
+    /// Ends a call whose attempt has ended.
+    #[inline(always)]
+    pub(crate) fn attempted(&mut self, attempted: Attempted<T, E>) -> End<T, E> {
+        match attempted {
+            Attempted::Value { value, began, kept } => self.live(value, began, kept, false),
+            Attempted::Error { class, error, probe } => self.failed(class, error, probe),
+        }
+    }
+
+    /// Ends a call whose attempt brought no value: by the ladder, or not at all.
+    pub(crate) fn failed(&mut self, class: Class, error: Option<E>, probe: bool) -> End<T, E> {
         self.now = self.guard.now();
         self.cause = error;
         // An error that a classifier calls an answer is the dependency's own; there is no value in it.
@@ -124,29 +143,28 @@ where
         } else {
             class
         };
-        self.call.attempted(class, probe)
+        let step = self.call.attempted(class, probe);
+        self.finish(step)
     }
 
-    /// Looks things up until the call wants to ask somebody, or to end.
-    pub(crate) fn look_on(&mut self, mut step: Step) -> Step {
-        while step == Step::Look {
-            let facts = self.look();
-            step = self.call.found(facts, self.now.mono);
-        }
-        step
-    }
-
-    /// Ends a call that has nobody left to ask.
-    #[inline(always)]
-    pub(crate) fn finish(&mut self, step: Step) -> End<T, E> {
-        match self.look_on(step) {
+    /// Ends a call that has nobody left to ask. Calls itself at most once for each rung of the ladder: a step
+    /// that is handed on costs less than one that is kept and replaced.
+    pub(super) fn finish(&mut self, step: Step) -> End<T, E> {
+        match step {
+            Step::Look => {
+                let next = self.look_up();
+                self.finish(next)
+            }
             Step::Serve(rung, age) => self.serve(rung, age),
             Step::Fail => Err(self.unanswered(Ending::Failed)),
             // An attempt follows an admission and nothing else, and whoever was admitted does not come here.
-            Step::Refuse | Step::Look | Step::Admit | Step::Attempt(_) => {
-                Err(self.unanswered(Ending::Refused))
-            }
+            Step::Refuse | Step::Admit | Step::Attempt(_) => Err(self.unanswered(Ending::Refused)),
         }
+    }
+
+    fn look_up(&mut self) -> Step {
+        let facts = self.look();
+        self.call.found(facts, self.now.mono)
     }
 
     pub(super) fn look(&mut self) -> Option<Facts> {
@@ -162,7 +180,7 @@ where
         self.usable.is_none_or(|usable| usable(value))
     }
 
-    pub(crate) fn live(&mut self, value: T, began: Now, kept: bool, joined: bool) -> End<T, E> {
+    pub(super) fn live(&mut self, value: T, began: Now, kept: bool, joined: bool) -> End<T, E> {
         self.count(Ending::Answered(Rung::Live), None);
         Ok(Answer {
             value,

@@ -4,6 +4,7 @@
 
 mod check;
 mod demo;
+mod files;
 mod serve;
 
 use std::{ffi::OsString, io::Write as _, path::PathBuf, process::ExitCode};

@@ -7,7 +7,7 @@ use std::{path::Path, process::ExitCode, time::Duration};
 use evenkeel::Engine;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use super::{FAILED, UNUSABLE, check, complain};
+use super::{FAILED, UNUSABLE, check, complain, files};
 use crate::{
     Gateway,
     config::Contract,
@@ -45,9 +45,10 @@ pub(super) fn run(path: &Path) -> ExitCode {
 
 async fn serve(contract: &Contract) -> ExitCode {
     let engine = Engine::system();
+    let limits = files::fit(Limits::default());
     let started = async {
         let signals = Signals::new().map_err(|error| format!("cannot wait for signals: {error}"))?;
-        let gateway = Gateway::start(contract, &engine, Limits::default())
+        let gateway = Gateway::start(contract, &engine, limits)
             .await
             .map_err(|error| error.to_string())?;
         Ok::<_, String>((signals, gateway))
@@ -68,6 +69,7 @@ async fn serve(contract: &Contract) -> ExitCode {
             ("admin", &gateway.admin_address().to_string()),
             ("version", env!("CARGO_PKG_VERSION")),
             ("workers", &workers(contract).to_string()),
+            ("connections", &limits.connections.to_string()),
         ],
     );
     let mut outages = Outages::default();

@@ -2,7 +2,10 @@
 //! It exists so that every default of a dependency stands here, next to the design's table of starting values.
 //! It refuses addresses that it could not call, rather than finding out in an incident.
 
-use std::time::Duration;
+use std::{
+    net::{IpAddr, SocketAddr},
+    time::Duration,
+};
 
 use evenkeel_core::{BreakerRules, DependencyDraft, OpenFor, Ratio};
 use http::Uri;
@@ -47,6 +50,23 @@ pub struct Upstream {
     pub host: String,
     /// The port.
     pub port: u16,
+}
+
+impl Upstream {
+    /// Tells whether calling it would reach a listener at `listen` on this machine, as far as addresses tell.
+    pub(super) fn is_at(&self, listen: SocketAddr) -> bool {
+        let own = listen.ip();
+        let reaches = |ip: IpAddr| {
+            ip == own
+                || (ip.is_unspecified() || ip.is_loopback()) && (own.is_unspecified() || ip.is_unspecified())
+        };
+        listen.port() != 0
+            && self.port == listen.port()
+            && self.host.parse().map_or_else(
+                |_| self.host == "localhost" && (own.is_loopback() || own.is_unspecified()),
+                reaches,
+            )
+    }
 }
 
 /// Whether a dependency has a breaker.
@@ -142,6 +162,8 @@ pub(super) fn read(
             Breaker::Off => None,
             Breaker::On(rules) => Some(*rules),
         },
+        ramp: None,
+        learn: None,
         rows: Vec::new(),
     };
     if let Err(found) = draft.check() {
@@ -289,6 +311,34 @@ fn rules_of(mut fields: Fields<'_, '_>) -> BreakerRules {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_gateway_is_seen_to_be_its_own_upstream_by_whatever_address() {
+        let is_at = |host: &str, listen: &str| {
+            let host = host.to_owned();
+            Upstream { host, port: 80 }.is_at(listen.parse().unwrap())
+        };
+        for (host, listen) in [
+            ("127.0.0.1", "127.0.0.1:80"),
+            ("127.0.0.1", "0.0.0.0:80"),
+            ("127.0.0.2", "0.0.0.0:80"),
+            ("0.0.0.0", "127.0.0.1:80"),
+            ("::1", "[::]:80"),
+            ("localhost", "127.0.0.1:80"),
+            ("10.0.0.5", "10.0.0.5:80"),
+        ] {
+            assert!(is_at(host, listen), "{host} {listen}");
+        }
+        for (host, listen) in [
+            ("127.0.0.1", "127.0.0.1:81"),
+            ("127.0.0.1", "10.0.0.5:80"),
+            ("10.0.0.6", "0.0.0.0:80"),
+            ("db.internal", "0.0.0.0:80"),
+            ("127.0.0.1", "127.0.0.1:0"),
+        ] {
+            assert!(!is_at(host, listen), "{host} {listen}");
+        }
+    }
 
     #[test]
     fn an_address_is_scheme_host_and_port_and_nothing_else() {

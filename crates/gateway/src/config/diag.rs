@@ -112,36 +112,64 @@ impl Diagnostics {
 
 /// The most characters of a route's name that are shown; no valid one is longer.
 const NAME_SHOWN: usize = 64;
+/// The most problems that are shown; the rest is counted. Nobody mends more in one go.
+const SHOWN_MAX: usize = 100;
+/// The most characters that are shown of each text about a problem.
+const TEXT_MAX: usize = 500;
+/// The most characters that are shown of one line of the file.
+const LINE_MAX: usize = 160;
+
+/// Cuts a text to a readable length, and shows characters that could steer a terminal as what they are.
+fn readable(text: &str) -> String {
+    let mut shown = String::new();
+    for (count, c) in text.chars().enumerate() {
+        if count == TEXT_MAX {
+            shown.push_str("...");
+            break;
+        }
+        shown.push(if c.is_control() { '\u{fffd}' } else { c });
+    }
+    shown
+}
 
 impl fmt::Display for Diagnostics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (problem, span) in self.in_order() {
+        for (problem, span) in self.in_order().into_iter().take(SHOWN_MAX) {
             let Problem {
                 place,
                 seen,
                 allowed,
                 mend,
             } = problem;
-            writeln!(f, "error: {}: {seen}", self.named(place))?;
+            writeln!(f, "error: {}: {}", readable(&self.named(place)), readable(seen))?;
             if let Some(span) = span {
                 let (number, column, line) = self.locate(span.start);
-                let room = line.chars().count().saturating_sub(column - 1).max(1);
+                // Of a long line, what stands around the place.
+                let skipped = (column - 1).saturating_sub(LINE_MAX / 2);
+                let excerpt: String = line.chars().skip(skipped).take(LINE_MAX).collect();
+                let excerpt = readable(&excerpt);
+                let indent = column - 1 - skipped;
+                let room = excerpt.chars().count().saturating_sub(indent).max(1);
                 let marked = self.text.get(span.clone()).map_or(1, |text| text.chars().count());
                 let gutter = number.to_string();
                 let blank = " ".repeat(gutter.len());
                 writeln!(f, "{blank}--> {}:{number}:{column}", self.file)?;
-                writeln!(f, "{gutter} | {line}")?;
+                writeln!(f, "{gutter} | {excerpt}")?;
                 writeln!(
                     f,
                     "{blank} | {}{}",
-                    " ".repeat(column - 1),
+                    " ".repeat(indent),
                     "^".repeat(marked.clamp(1, room))
                 )?;
             } else {
                 writeln!(f, " --> {}", self.file)?;
             }
-            writeln!(f, "  = allowed: {allowed}")?;
-            writeln!(f, "  = mend: {mend}")?;
+            writeln!(f, "  = allowed: {}", readable(allowed))?;
+            writeln!(f, "  = mend: {}", readable(mend))?;
+            writeln!(f)?;
+        }
+        if let Some(more) = self.found.len().checked_sub(SHOWN_MAX).filter(|more| *more > 0) {
+            writeln!(f, "{more} more not shown")?;
             writeln!(f)?;
         }
         let (count, plural) = (self.found.len(), if self.found.len() == 1 { "" } else { "s" });
@@ -162,6 +190,27 @@ mod tests {
             allowed: "a duration longer than zero".into(),
             mend: "write `3s`, say".into(),
         }
+    }
+
+    #[test]
+    fn however_much_is_wrong_the_text_is_short_and_steers_no_terminal() {
+        let text = format!("x = \"{}\u{1b}[31m\"\n", "y".repeat(100_000));
+        let mut diagnostics = Diagnostics::new("contract.toml", &text);
+        let long = "z\u{1b}".repeat(50_000);
+        for at in 0..=SHOWN_MAX {
+            let problem = Problem {
+                seen: long.clone(),
+                allowed: long.clone(),
+                mend: long.clone(),
+                ..problem(&long)
+            };
+            diagnostics.add(problem, Some(99_900 + at..text.len()));
+        }
+        let shown = diagnostics.to_string();
+        assert!(shown.len() < 1_000_000, "{}", shown.len());
+        assert!(!shown.contains('\u{1b}'));
+        assert!(shown.ends_with("1 more not shown\n\n101 problems in contract.toml"));
+        assert!(shown.contains("1:99901"), "places are those in the file");
     }
 
     #[test]

@@ -128,18 +128,18 @@ fn read(reader: &mut Reader<'_>, document: &DeTable<'_>) -> Option<Contract> {
     let askers = across::Askers::of(routes_value);
     askers.refuse_unused(reader, dependencies_value);
     across::refuse_unused_resources(reader, resources_value, dependencies_value);
+    let names = names_of(resources_value);
     let mut dependencies = Vec::new();
     for (place, name, value) in named(reader, "dependencies", dependencies_value) {
         if let Some(fields) = reader.open(place, value, keys::DEPENDENCY) {
             let pressed = askers.most_pressed(&name);
-            dependencies.extend(dependency::read(
-                name,
-                &names_of(resources_value),
-                pressed,
-                fields,
-            ));
+            dependencies.extend(dependency::read(name, &names, pressed, fields));
         }
     }
+    if let Some(gateway) = &gateway {
+        refuse_itself(reader, gateway, &dependencies);
+    }
+    let names = names_of(dependencies_value);
     let mut routes: Vec<Route> = Vec::new();
     if let Some(value) = routes_value {
         let list = value.get_ref().as_array();
@@ -157,7 +157,7 @@ fn read(reader: &mut Reader<'_>, document: &DeTable<'_>) -> Option<Contract> {
             let place = format!("routes[{index}]");
             reader.diagnostics.name_route(index, route::name_of(value));
             if let Some(fields) = reader.open(place, value, keys::ROUTE) {
-                let route = route::read(&names_of(dependencies_value), &routes, fields);
+                let route = route::read(&names, &routes, fields);
                 routes.extend(route);
             }
         }
@@ -168,6 +168,26 @@ fn read(reader: &mut Reader<'_>, document: &DeTable<'_>) -> Option<Contract> {
         dependencies,
         routes,
     })
+}
+
+/// A gateway that asks itself answers one request with as many as it has connections.
+fn refuse_itself(reader: &mut Reader<'_>, gateway: &Gateway, dependencies: &[Dependency]) {
+    for dependency in dependencies {
+        for (key, address) in [("listen", gateway.listen), ("admin", gateway.admin)] {
+            if dependency.upstream.is_at(address) {
+                let place = format!("dependencies.{}.urls", dependency.name);
+                let span = reader.places.find(&place).unwrap_or_default();
+                let seen = format!("{address}, where `gateway.{key}` is");
+                reader.problem(
+                    &place,
+                    span,
+                    &seen,
+                    "the address of another server",
+                    "correct the address, or move the gateway to another port",
+                );
+            }
+        }
+    }
 }
 
 /// Yields the tables inside a table of named things.

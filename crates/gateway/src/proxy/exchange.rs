@@ -11,17 +11,13 @@ use std::sync::{
 use bytes::{Bytes, BytesMut};
 use evenkeel::{Class, Keep, Permit};
 use evenkeel_http::{dates::HttpDate, facts::RequestFacts, hop::strip_hop_by_hop, status::in_error_set};
-use http::{
-    HeaderMap, HeaderValue, Method, StatusCode,
-    header::{DATE, TRANSFER_ENCODING},
-    request::Parts,
-    response,
-};
+use http::{HeaderMap, HeaderValue, Method, header::DATE, request::Parts, response};
 use parking_lot::Mutex;
 
 use super::{
     buffers::Lease,
     forward::{self, Peer},
+    framing::{self, Asked, End},
     keep::{self, Received, Verdict, Why},
     route::Route,
     stream::Stream,
@@ -75,11 +71,8 @@ impl Exchange {
             })
             .await?;
         let Head { response, link } = head;
-        let (parts, body) = response.into_parts();
-        if parts.status == StatusCode::SWITCHING_PROTOCOLS {
-            // Nobody asked for another protocol: what follows on this connection is no answer (rule M09).
-            return Err(Trouble::Unreadable);
-        }
+        let (mut parts, body) = response.into_parts();
+        let end = framing::check(&mut parts, Asked::of(&self.request.headers, route.keeps))?;
         let home = Arc::clone(&route.upstream);
         let mut stream = Stream::new(body, link, home, permit, route.limits.stream_idle);
         if stream.length() == Some(0) {
@@ -88,8 +81,8 @@ impl Exchange {
         if !self.holds_back() {
             return self.let_through(parts, stream, None);
         }
-        // Without a length and without chunks the end of the body cannot be told from a cut (rule M02).
-        let end_is_known = stream.length().is_some() || parts.headers.contains_key(TRANSFER_ENCODING);
+        // HEAD has no body whatever its head says.
+        let end_is_known = end == End::Known || stream.length().is_some();
         match self.read(stream).await? {
             Read::Flowing(stream, why) => self.let_through(parts, stream, Some(why)),
             Read::Whole(body, lease) => {

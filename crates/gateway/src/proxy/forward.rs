@@ -55,10 +55,7 @@ pub(super) fn outgoing(
     via: &Via,
     whole: bool,
 ) -> Outgoing {
-    let mut headers = request.headers.clone();
-    headers.reserve(ADDED);
-    strip_hop_by_hop(&mut headers);
-    remove(&mut headers, |name| ends_here(name, whole));
+    let mut headers = passed_on(&request.headers, whole);
     via.append(&mut headers, request.version);
     if request.uri.authority().is_some() {
         headers.insert(HOST, authority.clone());
@@ -76,30 +73,50 @@ pub(super) fn outgoing(
     outgoing
 }
 
-/// Removes every field that `ends` picks. Most requests hold none: one pass over the names.
-fn remove(headers: &mut HeaderMap, ends: impl Fn(&HeaderName) -> bool) {
-    while let Some(name) = headers.keys().find(|name| ends(name)).cloned() {
-        headers.remove(name);
+/// Copies the fields that are sent on into a map that has room for those that are added.
+fn passed_on(request: &HeaderMap, whole: bool) -> HeaderMap {
+    let mut headers = HeaderMap::with_capacity(request.len() + ADDED);
+    for (name, value) in request {
+        if !ends_here(name, whole) {
+            headers.append(name.clone(), value.clone());
+        }
     }
+    strip_hop_by_hop(&mut headers);
+    headers
 }
 
 /// Tells whether a field of a request is not sent on.
 ///
 /// Bodies of Read requests are not sent on, so neither are the fields that announce one. Fields by which a
-/// client could change what the answer is about, without that being in the key, are nobody's to send yet.
+/// client could change what the answer is about, without that being in the key, are nobody's to send yet. Many
+/// servers read an underscore in a name as a hyphen, so such names are judged as if they had one.
 fn ends_here(name: &HeaderName, whole: bool) -> bool {
     let name = name.as_str();
+    if name.contains('_') {
+        let read = name.replace('_', "-");
+        return read == "transfer-encoding" || is_ended(&read, whole);
+    }
+    is_ended(name, whole)
+}
+
+fn is_ended(name: &str, whole: bool) -> bool {
     match name.as_bytes().first() {
         Some(b'c') => name == "content-length",
         Some(b'e') => name == "expect",
         Some(b'f') => name == "forwarded",
         Some(b'i') => whole && matches!(name, "if-none-match" | "if-modified-since" | "if-range"),
         Some(b'r') => whole && name == "range",
+        Some(b't') => name == "true-client-ip",
         Some(b'x') => {
-            name.starts_with("x-forwarded-")
+            name.starts_with("x-forwarded")
                 || matches!(
                     name,
                     "x-real-ip"
+                        | "x-client-ip"
+                        | "x-cluster-client-ip"
+                        | "x-host"
+                        | "x-original-host"
+                        | "x-http-host-override"
                         | "x-original-url"
                         | "x-rewrite-url"
                         | "x-http-method"
@@ -137,6 +154,10 @@ mod tests {
                 ("forwarded", "for=evil"),
                 ("x-real-ip", "1.2.3.4"),
                 ("x-http-method-override", "DELETE"),
+                ("x_forwarded_host", "evil"),
+                ("X_Http-Method_Override", "DELETE"),
+                ("x-host", "evil"),
+                ("true-client-ip", "1.2.3.4"),
                 ("connection", "x-forwarded-proto"),
             ],
             false,

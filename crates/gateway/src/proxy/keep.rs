@@ -186,8 +186,9 @@ pub(super) fn is_degraded(headers: &HeaderMap) -> bool {
     let fresh = DataFreshness::Fresh.as_str().as_bytes();
     headers.contains_key(DEGRADED)
         || headers
-            .get(X_DATA_FRESHNESS)
-            .is_some_and(|said| said.as_bytes() != fresh)
+            .get_all(X_DATA_FRESHNESS)
+            .iter()
+            .any(|said| said.as_bytes() != fresh)
 }
 
 fn is_worth_keeping(received: &Received<'_>, keep_if: &KeepIf) -> bool {
@@ -218,6 +219,22 @@ mod tests {
         assert_eq!(words.len(), Why::COUNT);
         for (index, why) in Why::all().enumerate() {
             assert_eq!(why.index(), index);
+        }
+    }
+
+    #[test]
+    fn one_word_of_being_degraded_among_several_is_enough() {
+        let said = |values: &[&'static str]| {
+            let mut headers = HeaderMap::new();
+            for value in values {
+                headers.append(X_DATA_FRESHNESS, http::HeaderValue::from_static(value));
+            }
+            is_degraded(&headers)
+        };
+        assert!(!said(&[]));
+        assert!(!said(&["fresh", "fresh"]));
+        for values in [&["stale"][..], &["fresh", "stale"], &["fresh, stale"], &["Fresh"]] {
+            assert!(said(values), "{values:?}");
         }
     }
 

@@ -180,7 +180,7 @@ const fn of_reason(reason: Reason, connected: bool) -> Option<ProxyError> {
         Reason::ErrorAnswer => return None,
         Reason::Busy => ProxyError::HttpRequestError,
         Reason::Fault => ProxyError::ProxyInternalError,
-        Reason::BreakerOpen => ProxyError::DestinationUnavailable,
+        Reason::BreakerOpen | Reason::Ramping => ProxyError::DestinationUnavailable,
         Reason::AtCapacity => ProxyError::ConnectionLimitReached,
         Reason::Held => ProxyError::ProxyInternalResponse,
     })

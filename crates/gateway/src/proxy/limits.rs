@@ -16,6 +16,9 @@ pub struct Limits {
     pub head_read: Duration,
     /// Bytes of one request head: more is answered 431. So is a head of more than [`FIELDS_MAX`] fields.
     pub head_bytes: usize,
+    /// The longest that a client may take nothing of what is ready for it; then its connection is closed, and with it
+    /// the attempt whose body it did not read.
+    pub client_idle: Duration,
     /// The longest pause inside a body that is being streamed; then it is cut.
     pub stream_idle: Duration,
 }
@@ -26,6 +29,7 @@ impl Default for Limits {
             connections: 10_000,
             head_read: Duration::from_secs(30),
             head_bytes: 32 << 10,
+            client_idle: Duration::from_secs(60),
             stream_idle: Duration::from_secs(60),
         }
     }

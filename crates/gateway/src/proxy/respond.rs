@@ -165,14 +165,14 @@ fn finished(exchange: &Exchange, mut response: Response<Outbound>) -> Response<O
 
 /// Answers HEAD from an answer to GET: the length stays, the body does not (rule H25).
 fn head_only(response: &mut Response<Outbound>) {
-    if let Outbound::Bytes { bytes, .. } = response.body()
+    if let Outbound::Bytes(bytes) = response.body()
         && !bytes.is_empty()
         && !response.headers().contains_key(CONTENT_LENGTH)
     {
         let length = HeaderValue::from(bytes.len());
         response.headers_mut().insert(CONTENT_LENGTH, length);
     }
-    if let Outbound::Bytes { .. } = response.body() {
+    if let Outbound::Bytes(_) = response.body() {
         *response.body_mut() = Outbound::Empty;
     }
 }

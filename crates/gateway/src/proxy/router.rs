@@ -67,19 +67,50 @@ impl Node {
     }
 }
 
-/// Tells whether a path has a segment that means "here" or "one up", also in percent-encoding.
+/// Tells whether a path has a segment that means "here" or "one up", in any spelling that an upstream might undo:
+/// percent-encoding, a backslash for a slash, parameters behind a semicolon.
 pub(crate) fn has_dot_segment(path: &str) -> bool {
-    // Nearly no path holds `/.` or `/%`: one scan settles it.
-    let suspect = |pair: &[u8]| matches!(pair, [b'/', b'.' | b'%']);
-    if !path.as_bytes().windows(2).any(suspect) {
-        return false;
-    }
-    path.split('/').any(|segment| {
-        segment.len() <= 6 && segment.starts_with(['.', '%']) && {
-            let plain = segment.replace("%2e", ".").replace("%2E", ".");
-            plain == "." || plain == ".."
+    // Nearly no segment begins with a dot, plain or encoded: one scan settles it.
+    let mut begins = true;
+    let mut left = path.as_bytes();
+    while let Some((byte, bytes)) = next(left) {
+        if begins && byte == b'.' && is_dots(left) {
+            return true;
         }
-    })
+        begins = is_slash(byte);
+        left = bytes;
+    }
+    false
+}
+
+/// Tells whether a segment that begins here is one dot or two.
+fn is_dots(mut left: &[u8]) -> bool {
+    for dots in 0..=2 {
+        match next(left) {
+            None => return dots > 0,
+            Some((b'.', rest)) => left = rest,
+            Some((byte, _)) => return dots > 0 && (byte == b';' || is_slash(byte)),
+        }
+    }
+    false
+}
+
+const fn is_slash(byte: u8) -> bool {
+    matches!(byte, b'/' | b'\\')
+}
+
+/// Splits off the first character, read out of its percent-encoding if it is one that matters here.
+fn next(path: &[u8]) -> Option<(u8, &[u8])> {
+    if let [b'%', high, low, rest @ ..] = path {
+        match (high, low.to_ascii_lowercase()) {
+            (b'2', b'e') => return Some((b'.', rest)),
+            (b'2', b'f') => return Some((b'/', rest)),
+            (b'3', b'b') => return Some((b';', rest)),
+            (b'5', b'c') => return Some((b'\\', rest)),
+            _ => {}
+        }
+    }
+    path.split_first().map(|(byte, rest)| (*byte, rest))
 }
 
 #[cfg(test)]
@@ -126,10 +157,41 @@ mod tests {
 
     #[test]
     fn dot_segments_are_seen_in_every_spelling() {
-        for path in ["/.", "/a/..", "/a/../b", "/%2e", "/.%2E/x", "/%2E%2e"] {
+        for path in [
+            "/.",
+            "/a/..",
+            "/a/../b",
+            "/%2e",
+            "/.%2E/x",
+            "/%2E%2e",
+            "/a/..%2fb",
+            "/a%2F..",
+            "/a/..;x=1/b",
+            "/..%3b",
+            "/a/..\\b",
+            "/a%5c..%5Cb",
+            "/.;",
+            "/..;",
+        ] {
             assert!(has_dot_segment(path), "{path}");
         }
-        for path in ["/", "/a.b", "/.well-known", "/...", "/%2f", "/a/.b"] {
+        for path in [
+            "",
+            "/",
+            "/a.b",
+            "/.well-known",
+            "/...",
+            "/%2f",
+            "/a/.b",
+            "/a..",
+            "/a..;b",
+            "/..a",
+            "/%2",
+            "/%2e%2e%2e",
+            "/a;..",
+            "/...;x",
+            "/%252e%252e",
+        ] {
             assert!(!has_dot_segment(path), "{path}");
         }
     }

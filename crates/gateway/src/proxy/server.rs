@@ -9,7 +9,7 @@ use std::{
     pin::pin,
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -27,7 +27,7 @@ use tokio::{
     sync::{Notify, OwnedSemaphorePermit, Semaphore},
 };
 
-use super::{app::App, forward::Peer, handle::handle, limits::Limits};
+use super::{app::App, forward::Peer, handle::handle, limits::Limits, patient::Patient};
 use crate::telemetry::{Level, Log};
 
 /// The wish to stop, told once to everybody who runs.
@@ -64,6 +64,21 @@ impl Stop {
 pub(crate) struct Connections {
     places: Arc<Semaphore>,
     most: u32,
+    /// Not the places that are taken: one is taken while the next connection is waited for.
+    live: Arc<AtomicUsize>,
+}
+
+/// The place of one connection, given back when it is dropped.
+#[derive(Debug)]
+struct Place {
+    _permit: OwnedSemaphorePermit,
+    live: Arc<AtomicUsize>,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.live.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl Connections {
@@ -72,14 +87,22 @@ impl Connections {
         Self {
             places: Arc::new(Semaphore::new(usize::try_from(most).unwrap_or(1))),
             most,
+            live: Arc::default(),
         }
     }
 
     /// Returns how many live.
     pub(crate) fn count(&self) -> usize {
-        usize::try_from(self.most)
-            .unwrap_or(0)
-            .saturating_sub(self.places.available_permits())
+        self.live.load(Ordering::Relaxed)
+    }
+
+    /// Gives the place to a connection.
+    fn occupy(&self, permit: OwnedSemaphorePermit) -> Place {
+        self.live.fetch_add(1, Ordering::Relaxed);
+        Place {
+            _permit: permit,
+            live: Arc::clone(&self.live),
+        }
     }
 
     /// Waits until none lives, for as long as `at_most`; `true` if none did in the end.
@@ -152,7 +175,7 @@ async fn accept(
     log: Log,
     connections: Connections,
     stop: Arc<Stop>,
-    mut taken: impl FnMut(TcpStream, SocketAddr, OwnedSemaphorePermit),
+    mut taken: impl FnMut(TcpStream, SocketAddr, Place),
 ) {
     let mut stopped = pin!(stop.wanted());
     loop {
@@ -170,7 +193,7 @@ async fn accept(
                 Ok((stream, from, place)) => {
                     // Without it an answer in two pieces waits for the client's acknowledgement.
                     if stream.set_nodelay(true).is_ok() {
-                        taken(stream, from, place);
+                        taken(stream, from, connections.occupy(place));
                     }
                 }
                 Err(error) => {
@@ -195,7 +218,7 @@ where
         .timer(TokioTimer::new())
         .header_read_timeout(limits.head_read)
         .max_header_size(limits.head_bytes)
-        .serve_connection(TokioIo::new(stream), service);
+        .serve_connection(TokioIo::new(Patient::new(stream, limits.client_idle)), service);
     let mut connection = pin!(connection);
     let mut stopped = pin!(stop.wanted());
     // The wish to stop wakes this task once it has been looked at; after that a flag is enough.

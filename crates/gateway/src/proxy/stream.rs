@@ -169,11 +169,14 @@ impl Body for Stream {
     }
 
     fn size_hint(&self) -> SizeHint {
+        let ahead = self.ahead.len() as u64;
+        if self.link.is_none() && !self.cut {
+            return SizeHint::with_exact(ahead);
+        }
         let body = self.body.size_hint();
         if self.ahead.is_empty() {
             return body;
         }
-        let ahead = self.ahead.len() as u64;
         let mut hint = SizeHint::new();
         hint.set_lower(body.lower().saturating_add(ahead));
         if let Some(upper) = body.upper() {

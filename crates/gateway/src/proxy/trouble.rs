@@ -7,6 +7,7 @@ use std::{error::Error, fmt, io, sync::Arc};
 use evenkeel::{Class, Outage};
 use evenkeel_http::proxy_status::ProxyError;
 use http::StatusCode;
+use rustix::io::Errno;
 
 use super::whole::Whole;
 
@@ -21,8 +22,8 @@ pub(crate) enum Trouble {
     Unroutable,
     /// Connecting took longer than the system allows.
     ConnectTimedOut,
-    /// This process or machine had no socket to connect with; the upstream was not asked.
-    NoSocket,
+    /// This machine has no file, port or memory left for a connection; the dependency was not asked.
+    NothingLeft,
     /// The connection ended before there was a response head.
     Terminated,
     /// What came is not HTTP, or its head is larger than accepted.
@@ -34,21 +35,21 @@ pub(crate) enum Trouble {
     ErrorAnswer(StatusCode, Option<Arc<Whole>>),
 }
 
-/// The system's words (`errno`) for a full table of files or no memory for a socket: `ENFILE`, `EMFILE`, `ENOBUFS`,
-/// `ENOMEM`.
-const NO_SOCKET: [i32; 4] = [23, 24, 105, 12];
-
 impl Trouble {
     /// Names the failure of a connection attempt.
     pub(super) fn of_connecting(error: &io::Error) -> Self {
         use io::ErrorKind as Kind;
         let kind = error.kind();
-        if error.raw_os_error().is_some_and(|code| NO_SOCKET.contains(&code)) {
-            Self::NoSocket
-        } else if matches!(
-            kind,
-            Kind::HostUnreachable | Kind::NetworkUnreachable | Kind::AddrNotAvailable
-        ) {
+        let own = [
+            Errno::MFILE,
+            Errno::NFILE,
+            Errno::NOBUFS,
+            Errno::NOMEM,
+            Errno::ADDRNOTAVAIL,
+        ];
+        if Errno::from_io_error(error).is_some_and(|number| own.contains(&number)) {
+            Self::NothingLeft
+        } else if matches!(kind, Kind::HostUnreachable | Kind::NetworkUnreachable) {
             Self::Unroutable
         } else if kind == Kind::TimedOut {
             Self::ConnectTimedOut
@@ -77,7 +78,7 @@ impl Trouble {
             | Self::ConnectTimedOut
             | Self::Terminated
             | Self::Unreadable => Class::Outage(Outage::Failed),
-            Self::NoSocket => Class::Local,
+            Self::NothingLeft => Class::Local,
             Self::Cut => Class::Outage(Outage::Cut),
             Self::ErrorAnswer(..) => Class::Outage(Outage::ErrorAnswer),
         }
@@ -90,7 +91,7 @@ impl Trouble {
             Self::NameNotFound => ProxyError::DnsError,
             Self::Unroutable => ProxyError::DestinationIpUnroutable,
             Self::ConnectTimedOut => ProxyError::ConnectionTimeout,
-            Self::NoSocket => ProxyError::ConnectionLimitReached,
+            Self::NothingLeft => ProxyError::ConnectionLimitReached,
             Self::Terminated => ProxyError::ConnectionTerminated,
             Self::Unreadable => ProxyError::HttpProtocolError,
             Self::Cut => ProxyError::HttpResponseIncomplete,
@@ -106,7 +107,7 @@ impl Trouble {
             | Self::NameNotFound
             | Self::Unroutable
             | Self::ConnectTimedOut
-            | Self::NoSocket
+            | Self::NothingLeft
             | Self::Terminated
             | Self::Unreadable
             | Self::Cut => None,
@@ -122,7 +123,7 @@ impl fmt::Display for Trouble {
             | Self::NameNotFound
             | Self::Unroutable
             | Self::ConnectTimedOut
-            | Self::NoSocket
+            | Self::NothingLeft
             | Self::Terminated
             | Self::Unreadable
             | Self::Cut => f.write_str(self.proxy_error().map_or("failed", ProxyError::as_str)),
@@ -137,13 +138,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn e22_a_full_table_of_files_is_our_own_affair_and_no_failure_of_the_upstream() {
-        for code in NO_SOCKET {
-            let trouble = Trouble::of_connecting(&io::Error::from_raw_os_error(code));
-            assert_eq!(trouble.class(), Class::Local, "errno {code}");
-            assert_eq!(trouble.proxy_error(), Some(ProxyError::ConnectionLimitReached));
+    fn what_this_machine_lacks_is_not_blamed_on_the_dependency() {
+        for number in [Errno::MFILE, Errno::NFILE, Errno::ADDRNOTAVAIL] {
+            let trouble = Trouble::of_connecting(&number.into());
+            assert_eq!(trouble.class(), Class::Local, "{number}");
         }
-        let refused = Trouble::of_connecting(&io::Error::from(io::ErrorKind::ConnectionRefused));
-        assert_eq!(refused.class(), Class::OUTAGE);
+        for number in [Errno::CONNREFUSED, Errno::HOSTUNREACH, Errno::TIMEDOUT] {
+            let trouble = Trouble::of_connecting(&number.into());
+            assert_eq!(trouble.class(), Class::Outage(Outage::Failed), "{number}");
+        }
     }
 }

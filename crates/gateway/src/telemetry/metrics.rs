@@ -195,6 +195,7 @@ struct Reach {
     keeps: bool,
     has_default: bool,
     has_breaker: bool,
+    has_ramp: bool,
     is_limited: bool,
     refuses_when_busy: bool,
 }
@@ -208,6 +209,7 @@ impl Reach {
             keeps: ladder.max_age().is_some(),
             has_default: ladder.has_default(),
             has_breaker: dependency.contract().breaker().is_some(),
+            has_ramp: dependency.contract().ramp().is_some(),
             is_limited: dependency.is_limited(),
             refuses_when_busy: contract.when_busy() == WhenBusy::Refuse,
         }
@@ -220,6 +222,7 @@ impl Reach {
         let possible = match reason {
             Reason::DependencyFailed | Reason::TimedOut | Reason::Cut | Reason::ErrorAnswer => true,
             Reason::BreakerOpen | Reason::ProbeFailed => self.has_breaker,
+            Reason::Ramping => self.has_ramp,
             Reason::AtCapacity => self.is_limited,
             Reason::Busy | Reason::Fault | Reason::Held => false,
         };
@@ -279,6 +282,7 @@ mod tests {
             keeps: true,
             has_default: true,
             has_breaker: true,
+            has_ramp: false,
             is_limited: true,
             refuses_when_busy: true,
         };

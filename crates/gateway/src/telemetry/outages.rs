@@ -100,7 +100,8 @@ impl Outages {
         match transition.cause {
             // What the probe brings is told; that it began is in the metrics.
             Cause::Probing => None,
-            Cause::Tripped => {
+            // A dependency that breaks down under the ramp begins an outage of its own.
+            Cause::Tripped | Cause::RampFailed => {
                 self.0.insert(Arc::clone(name), begun);
                 if let Some(rule) = transition.rule {
                     fields.push(("rule", rule.as_str().to_owned()));
@@ -171,9 +172,9 @@ mod tests {
     fn told(steps: &[(u64, Cause)]) -> Vec<String> {
         let mut outages = Outages::default();
         let lines = steps.iter().filter_map(|(second, cause)| {
-            let is_failure = matches!(cause, Cause::Tripped | Cause::ProbeFailed);
+            let is_failure = matches!(cause, Cause::Tripped | Cause::RampFailed | Cause::ProbeFailed);
             let (from, to) = match cause {
-                Cause::Tripped => (State::Closed, State::Open),
+                Cause::Tripped | Cause::RampFailed => (State::Closed, State::Open),
                 Cause::Probing => (State::Open, State::HalfOpen),
                 Cause::ProbeFailed | Cause::LeaseExpired => (State::HalfOpen, State::Open),
                 Cause::Proven | Cause::Reset => (State::HalfOpen, State::Closed),

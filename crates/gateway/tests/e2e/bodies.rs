@@ -131,6 +131,25 @@ async fn beyond_the_buffers_bodies_flow_instead_of_waiting() {
     assert_eq!(bench.gateway.app().buffered(), 0);
 }
 
+/// The bound holds for clients that do not read, too: what is queued for them is held back as before.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_body_takes_room_until_its_client_has_taken_it() {
+    let origin = Origin::always(Reply::ok(vec![b'x'; 32 << 20])).await;
+    let route = format!("{STALE}\nmax_body = \"32MiB\"\ndeadline = \"20s\"");
+    let dependency = format!("{NO_BREAKER}\ntimeout = \"20s\"");
+    let bench = Bench::start(&contract(origin.address, &dependency, &route)).await;
+    let answered = || bench.gateway.app().counts("r").unwrap().calls();
+    let mut client = Client::connect(bench.address()).await;
+    client
+        .send("GET /r/1 HTTP/1.1\r\nhost: a\r\ncookie: a\r\n\r\n")
+        .await;
+    until("the call has ended", || answered() == 1).await;
+    assert_eq!(bench.gateway.app().buffered(), 32 << 20);
+    let answer = client.answer(false).await;
+    assert_eq!((answer.body.len(), answer.complete), (32 << 20, true));
+    until("the room is back", || bench.gateway.app().buffered() == 0).await;
+}
+
 /// Rule M02: a body that ends with its connection may be cut or whole; nobody can tell, so it is not kept.
 #[tokio::test]
 async fn m02_a_body_without_a_known_end_is_passed_on_and_not_kept() {

@@ -182,3 +182,25 @@ async fn case_005_gone_is_passed_on_and_the_old_body_never_comes_back() {
         );
     }
 }
+
+/// An upstream that never stops sending is no answer either: the timeout is kept, and the worker is not held. How
+/// much arrives at once decides whether the timeout or the limit on heads is met first; both are kept.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_endless_stream_of_interim_answers_ends_in_time() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let flood = tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let interim = b"HTTP/1.1 100 Continue\r\n\r\n".repeat(1000);
+        while tokio::io::AsyncWriteExt::write_all(&mut stream, &interim)
+            .await
+            .is_ok()
+        {}
+    });
+    let dependency = "breaker = \"off\"\nconcurrency = 1\ntimeout = \"200ms\"";
+    let bench = Bench::start(&contract(address, dependency, "")).await;
+    let status = bench.get("/r/1").await.status;
+    assert!(matches!(status, 502 | 504), "{status}");
+    flood.await.unwrap();
+    assert_eq!(bench.gateway.app().dependency("d").unwrap().status().in_use, 0);
+}

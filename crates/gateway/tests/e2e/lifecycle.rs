@@ -38,16 +38,17 @@ async fn draining_is_bounded() {
 #[tokio::test]
 async fn an_address_in_use_starts_nothing_and_says_which() {
     let origin = Origin::always(Reply::ok("x")).await;
+    let busy = Origin::always(Reply::ok("x")).await;
     let text = contract(origin.address, "", "").replace(
         "listen = \"127.0.0.1:0\"",
-        &format!("listen = \"{}\"", origin.address),
+        &format!("listen = \"{}\"", busy.address),
     );
     let loaded = config::parse("contract.toml", &text).unwrap();
     let error = Gateway::start(&loaded.contract, &Engine::system(), Limits::default())
         .await
         .unwrap_err();
-    assert!(matches!(error, StartError::Bind(address, _) if address == origin.address));
-    assert!(error.to_string().contains(&origin.address.to_string()));
+    assert!(matches!(error, StartError::Bind(address, _) if address == busy.address));
+    assert!(error.to_string().contains(&busy.address.to_string()));
 }
 
 #[tokio::test]
@@ -62,6 +63,39 @@ async fn a_client_that_is_slow_with_its_head_is_cut_off() {
     client.send("GET /r/1 HTTP/1.1\r\nho").await;
     assert!(client.closed().await);
     assert_eq!(origin.hits(), 0);
+}
+
+/// Nobody may hold a dependency's capacity by not reading.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_that_takes_nothing_of_its_answer_is_cut_off_and_its_permit_given_back() {
+    let origin = Origin::always(Reply::ok(vec![b'x'; 32 << 20])).await;
+    let limits = Limits {
+        client_idle: Duration::from_millis(300),
+        ..Limits::default()
+    };
+    let contract = contract(origin.address, "concurrency = 1", "");
+    let bench = Bench::start_with(&contract, Engine::system(), None, limits).await;
+    let mut client = Client::connect(bench.address()).await;
+    client.send("GET /r/1 HTTP/1.1\r\nhost: a\r\n\r\n").await;
+    let in_use = || bench.gateway.app().dependency("d").unwrap().status().in_use;
+    until("the attempt is in flight", || in_use() == 1).await;
+    until("the permit is back", || in_use() == 0).await;
+    assert_eq!(
+        bench.metric("evenkeel_client_connections").await,
+        Some(0),
+        "its connection is closed"
+    );
+    drop(client);
+}
+
+#[tokio::test]
+async fn the_connections_counted_are_those_of_clients_and_no_others() {
+    let origin = Origin::always(Reply::ok("x")).await;
+    let bench = Bench::start(&contract(origin.address, "", "")).await;
+    assert_eq!(bench.metric("evenkeel_client_connections").await, Some(0));
+    let mut client = Client::connect(bench.address()).await;
+    client.get("/r/1", &[]).await;
+    assert_eq!(bench.metric("evenkeel_client_connections").await, Some(1));
 }
 
 #[tokio::test]

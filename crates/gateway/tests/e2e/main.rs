@@ -4,6 +4,7 @@
 mod bodies;
 mod capacity;
 mod failures;
+mod framing;
 mod kit;
 mod lifecycle;
 mod recovery;

@@ -1,0 +1,215 @@
+//! Decides what follows a change of the breaker and a look at the meter: ramp, learned limit, reopening.
+//! It exists so that all that changes rarely, and several things at once, lies behind the driver's one lock.
+//! It refuses to be touched by a healthy call, but for the one in each round that looks.
+
+use crate::{
+    breaker::{Asker, Gate, Probe, Recovery, State, Transition, Trip},
+    class::Verdict,
+    contract::DependencyContract,
+    limit::{
+        learner::Learner,
+        meter::{Lines, Meter, NO_LIMIT, WHOLE},
+    },
+    ramp::{Outcome, Ramp, RampRules, Stage},
+    time::Mono,
+};
+
+/// The slow parts of a dependency, which a driver keeps under exclusive access.
+#[derive(Debug)]
+pub struct Steering {
+    recovery: Option<Recovery>,
+    rules: Option<RampRules>,
+    ramp: Option<Ramp>,
+    learner: Option<Learner>,
+    /// What is declared, and the ramp's ceiling where nothing is learned.
+    concurrency: Option<u32>,
+    /// The breaker is not closed, or was opened and the ramp has not ended.
+    frozen: bool,
+}
+
+impl Steering {
+    /// Makes the parts that the contract asks for, and sets the meter's first limit.
+    pub(crate) fn new(contract: &DependencyContract, meter: Option<&Meter>, seed: u64) -> Self {
+        let recovery = contract.breaker().map(|rules| {
+            let recovery = Recovery::new(*rules, seed);
+            if contract.ramp().is_some() {
+                recovery.ramped()
+            } else {
+                recovery
+            }
+        });
+        let learner = contract
+            .learn()
+            .zip(meter)
+            .map(|(rules, meter)| Learner::new(*rules, contract.timeout(), seed, meter));
+        Self {
+            recovery,
+            rules: contract.ramp().cloned(),
+            ramp: None,
+            learner,
+            concurrency: contract.concurrency(),
+            frozen: false,
+        }
+    }
+
+    /// See [`Recovery::probe`].
+    pub(crate) fn probe(
+        &mut self,
+        gate: &Gate,
+        meter: Option<&Meter>,
+        now: Mono,
+        asker: Asker,
+    ) -> (Result<Probe, Option<Mono>>, Option<Transition>) {
+        let Some(recovery) = &mut self.recovery else {
+            return (Err(None), None);
+        };
+        let (granted, transition) = recovery.probe(gate, now, asker);
+        (granted, self.followed(meter, transition))
+    }
+
+    pub(crate) fn tripped(
+        &mut self,
+        gate: &Gate,
+        meter: Option<&Meter>,
+        trip: Trip,
+        now: Mono,
+    ) -> Option<Transition> {
+        let transition = self.recovery.as_mut()?.tripped(gate, trip, now);
+        self.followed(meter, transition)
+    }
+
+    pub(crate) fn settle(
+        &mut self,
+        gate: &Gate,
+        meter: Option<&Meter>,
+        probe: Probe,
+        verdict: Verdict,
+        now: Mono,
+    ) -> Option<Transition> {
+        let transition = self.recovery.as_mut()?.settle(gate, probe, verdict, now);
+        self.followed(meter, transition)
+    }
+
+    /// Closes by a person's word. A dependency that is closed already gets a ramp from its first stage too.
+    pub(crate) fn reset(&mut self, gate: &Gate, meter: Option<&Meter>, now: Mono) -> Option<Transition> {
+        let transition = self.recovery.as_mut()?.reset(gate, now);
+        if transition.is_none() && self.rules.is_some() {
+            self.opened(meter, now);
+            self.closed(meter, now);
+        }
+        self.followed(meter, transition)
+    }
+
+    /// Looks at the notes, and sets when to look again.
+    pub(crate) fn look(&mut self, gate: Option<&Gate>, meter: &Meter, now: Mono) -> Option<Transition> {
+        let mut transition = None;
+        let again = if let Some(ramp) = &mut self.ramp {
+            let notes = meter.notes();
+            let ratio = self.learner.as_ref().and_then(|learner| learner.ratio(&notes));
+            let wait = ramp.wait();
+            match ramp.look(&notes, ratio, now) {
+                Outcome::Held => {}
+                Outcome::Again => meter.wipe(),
+                Outcome::Moved => Self::stage(ramp.stage(), meter, now),
+                Outcome::Done { slow } => self.done(slow, meter, now),
+                Outcome::Failed => {
+                    let opened = gate
+                        .zip(self.recovery.as_mut())
+                        .and_then(|(gate, recovery)| recovery.ramp_failed(gate, now));
+                    transition = self.followed(Some(meter), opened);
+                }
+            }
+            now.after(wait)
+        } else {
+            match &mut self.learner {
+                Some(learner) if !self.frozen => learner.look(meter, now),
+                // Nothing is judged before the breaker closes, which sets the next look.
+                Some(_) | None => Mono::END,
+            }
+        };
+        meter.look_again(again);
+        transition
+    }
+
+    /// The dependency asked to be left alone for a while.
+    pub(crate) fn busy(&mut self, meter: &Meter, now: Mono) {
+        if let (Some(learner), false) = (&mut self.learner, self.frozen) {
+            learner.busy(meter, now);
+        }
+    }
+
+    pub(crate) fn ramp(&self) -> Option<Stage> {
+        self.ramp.as_ref().map(Ramp::stage)
+    }
+
+    pub(crate) fn learned(&self) -> Option<u32> {
+        self.learner.as_ref().and_then(Learner::limit)
+    }
+
+    /// Does what a change of the breaker's state asks for.
+    fn followed(&mut self, meter: Option<&Meter>, transition: Option<Transition>) -> Option<Transition> {
+        let change = transition?;
+        match change.to {
+            State::Open => self.opened(meter, change.at),
+            State::HalfOpen => {}
+            State::Closed => self.closed(meter, change.at),
+        }
+        transition
+    }
+
+    /// Nothing is learned from now on. The first stage is set while nobody but probes gets in, so that closing
+    /// lets no crowd through.
+    fn opened(&mut self, meter: Option<&Meter>, now: Mono) {
+        let Some(meter) = meter else { return };
+        if let (Some(learner), false) = (&mut self.learner, self.frozen) {
+            learner.freeze(meter, now);
+        }
+        self.frozen = true;
+        self.ramp = None;
+        if let Some(ramp) = self.new_ramp(now) {
+            Self::stage(ramp.stage(), meter, now);
+        }
+    }
+
+    fn closed(&mut self, meter: Option<&Meter>, now: Mono) {
+        let Some(meter) = meter else { return };
+        match self.new_ramp(now) {
+            None => self.done(false, meter, now),
+            Some(ramp) => {
+                Self::stage(ramp.stage(), meter, now);
+                meter.draw(self.learner.as_ref().map_or(Lines::NONE, Learner::lines_of_ramp));
+                meter.look_again(now.after(ramp.wait()));
+                self.ramp = Some(ramp);
+            }
+        }
+    }
+
+    /// A ramp to what was borne before, or to what is declared; `None` where no ramp is declared.
+    fn new_ramp(&self, now: Mono) -> Option<Ramp> {
+        let declared = self.concurrency;
+        let ceiling = self.learner.as_ref().map_or(declared, |learner| {
+            let learned = learner.ceiling();
+            Some(declared.map_or(learned, |declared| declared.min(learned)))
+        });
+        self.rules
+            .as_ref()
+            .map(|rules| Ramp::new(rules.clone(), ceiling, now))
+    }
+
+    fn stage(stage: Stage, meter: &Meter, now: Mono) {
+        meter.set(stage.limit.unwrap_or(NO_LIMIT), stage.share_ppm, now);
+    }
+
+    fn done(&mut self, slow: bool, meter: &Meter, now: Mono) {
+        let reached = self.ramp.take().and_then(|ramp| ramp.stage().limit);
+        self.frozen = false;
+        meter.set(NO_LIMIT, WHOLE, now);
+        if let Some(learner) = &mut self.learner {
+            learner.resume(reached.filter(|_| slow), meter, now);
+            meter.look_again(now);
+        }
+        if let Some(recovery) = &mut self.recovery {
+            recovery.proven();
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! Decides how a call and its attempt are driven: the engine's steps are performed, its admission asked, its verdict given.
+//! It exists as the counterpart of the library's driver, event by event instead of await by await.
+//! It refuses to decide any step itself.
+
+use core::time::Duration;
+
+use evenkeel_core::{Asker, Class, Facts, Lane, Limit, Mono, Outage, Reason, Rung, Step};
+
+use super::{Attempt, Event, LANE, World};
+use crate::{
+    setup::Node,
+    slab::Id,
+    source::{Taken, Work},
+};
+
+impl World<'_> {
+    /// Performs the steps of a call until it waits or ends.
+    pub(super) fn drive(&mut self, id: Id, mut step: Step, now: Mono) {
+        loop {
+            let Some(call) = self.calls.get(id) else { return };
+            let (node, key) = (call.node, call.key);
+            step = match step {
+                Step::Look => call
+                    .read
+                    .found(self.states[node].snapshots.get(&key).copied(), now),
+                Step::Admit => match self.admit(id, node, key, now) {
+                    Some(step) => step,
+                    None => return,
+                },
+                Step::Attempt(_) => return,
+                Step::Serve(rung, age) => {
+                    let age = age.or_else(|| (rung == Rung::Default).then_some(Duration::MAX));
+                    return self.end(id, age, now);
+                }
+                Step::Refuse | Step::Fail => return self.end(id, None, now),
+            };
+        }
+    }
+
+    /// Asks the engine to admit a call; `None` when it now waits for an attempt.
+    pub(super) fn admit(&mut self, id: Id, node: usize, key: u32, now: Mono) -> Option<Step> {
+        let Node { read, seat } = &self.nodes[node];
+        if let Some(attempt) = self.states[node].flights.get(&key).copied()
+            && let Some(flight) = self.attempts.get(attempt)
+        {
+            flight.callers.push(id);
+            self.calls.get(id)?.attempt = Some(attempt);
+            return None;
+        }
+        let (pass, transition) = seat.admit(now, Asker::Traffic, false);
+        self.changed(node, transition, now);
+        let call = self.calls.get(id)?;
+        let pass = match pass {
+            Ok(pass) => pass,
+            Err(refusal) => {
+                let slot = self.tally.slot(now);
+                slot.refused += 1;
+                slot.no_place += u64::from(refusal.reason != Reason::BreakerOpen);
+                return Some(call.read.refused(refusal.reason));
+            }
+        };
+        let snapshot = self.states[node].snapshots.get(&key).copied();
+        // Nobody waits for a probe who has something to serve.
+        let in_background = pass.is_probe() && call.read.has_servable_rung(snapshot, now);
+        let own = seat
+            .contract()
+            .timeout()
+            .map_or(Limit::None, |timeout| Limit::Timeout(now.after(timeout)));
+        let limit = match call.read.admitted(now) {
+            Step::Attempt(limit) if !in_background && !read.coalesce() => limit,
+            Step::Attempt(_) | Step::Look | Step::Admit | Step::Serve(..) | Step::Refuse | Step::Fail => own,
+        };
+        let step = in_background.then(|| call.read.refused(Reason::BreakerOpen));
+        self.begin_attempt(
+            Attempt {
+                node,
+                key,
+                pass,
+                began: now,
+                limit,
+                callers: if in_background { Vec::new() } else { vec![id] },
+                apart: in_background || read.coalesce(),
+                work: self.admitted,
+            },
+            now,
+        );
+        step
+    }
+
+    pub(super) fn begin_attempt(&mut self, attempt: Attempt, now: Mono) {
+        let (node, key, work, limit) = (attempt.node, attempt.key, attempt.work, attempt.limit);
+        let callers = attempt.callers.clone();
+        self.admitted += 1;
+        self.states[node].attempts += 1;
+        let id = self.attempts.add(attempt);
+        for caller in callers {
+            if let Some(call) = self.calls.get(caller) {
+                call.attempt = Some(id);
+            }
+        }
+        if self.nodes[node].read.coalesce() {
+            self.states[node].flights.insert(key, id);
+        }
+        self.tally.slot(now).asked += 1;
+        if let Some(at) = limit.at() {
+            self.queue.plan(at, Event::TimeOut(id));
+        }
+        match self.source.ask(work, now) {
+            Taken::Refused => self.end_attempt(id, Class::OUTAGE, true, now),
+            Taken::Until(at, well) => {
+                self.works.insert(work, Some(id));
+                self.queue.plan(at, Event::Done(work, well));
+            }
+            Taken::Hung => {
+                self.works.insert(work, Some(id));
+            }
+        }
+    }
+
+    pub(super) fn time_out(&mut self, id: Id, now: Mono) {
+        if let Some(attempt) = self.attempts.get(id) {
+            let blame = attempt.limit.blames_the_dependency();
+            self.end_attempt(id, Class::Outage(Outage::TimedOut), blame, now);
+        }
+    }
+
+    pub(super) fn done(&mut self, work: Work, well: bool, now: Mono) {
+        let Some(attempt) = self.works.remove(&work) else {
+            return;
+        };
+        self.source.finished();
+        if let Some(attempt) = attempt {
+            let class = if well {
+                Class::Answer
+            } else {
+                Class::of_status(503)
+            };
+            self.end_attempt(attempt, class, true, now);
+        }
+    }
+
+    /// Ends an attempt with its verdict, and then the calls that wait for it.
+    pub(super) fn end_attempt(&mut self, id: Id, class: Class, blame: bool, now: Mono) {
+        let Some(attempt) = self.attempts.take(id) else {
+            return;
+        };
+        let Attempt {
+            node,
+            key,
+            pass,
+            began,
+            callers,
+            work,
+            ..
+        } = attempt;
+        let probe = pass.is_probe();
+        let seat = &self.nodes[node].seat;
+        seat.release();
+        let transition = seat.settle(pass, class, blame, Lane::new(LANE), now);
+        self.changed(node, transition, now);
+        let state = &mut self.states[node];
+        state.attempts -= 1;
+        assert_eq!(
+            seat.in_flight().unwrap_or(state.attempts),
+            state.attempts,
+            "permits in use are not attempts in flight"
+        );
+        if state.flights.get(&key) == Some(&id) {
+            state.flights.remove(&key);
+        }
+        if class == Class::Answer && self.nodes[node].read.keeps_snapshots() {
+            state.snapshots.insert(
+                key,
+                Facts {
+                    observed: Some(began),
+                    ..Facts::default()
+                },
+            );
+        }
+        self.abandon(work);
+        for caller in callers {
+            if let Some(call) = self.calls.get(caller) {
+                let step = call.read.attempted(class, probe);
+                self.drive(caller, step, now);
+            }
+        }
+    }
+
+    /// Nobody waits for this work any more, if it is still going on.
+    pub(super) fn abandon(&mut self, work: Work) {
+        if !self.works.contains_key(&work) {
+            return;
+        }
+        if self.source.drops(work) {
+            self.works.remove(&work);
+            self.source.finished();
+        } else {
+            self.works.insert(work, None);
+        }
+    }
+
+    pub(super) fn end(&mut self, id: Id, answer: Option<Duration>, now: Mono) {
+        if let Some(call) = self.calls.take(id) {
+            self.ended += 1;
+            self.tried(call.request, answer, now);
+        }
+    }
+}

@@ -5,7 +5,7 @@
 use alloc::{sync::Arc, vec::Vec};
 
 use crate::{
-    breaker::{Admission, Asker, Changes, Gate, State, Transition},
+    breaker::{Admission, Asker, Cause, Changes, Gate, State, Transition},
     bulkhead::{Bulkhead, acquire_all},
     class::{Class, Outage, Verdict},
     contract::DependencyContract,
@@ -144,7 +144,7 @@ impl<L: Exclusive<Steering>> Dependency<L> {
             verdict @ (Verdict::Failure | Verdict::Success | Verdict::Neutral) => verdict,
         };
         let (told, verdict) = self.meaning(&pass, class, verdict, now);
-        self.tell(pass, told, verdict, lane, now)
+        self.tell(pass, class, told, verdict, lane, now)
     }
 
     /// Notes that an answer of this class has begun whose rest is still on its way, and tells whether its verdict
@@ -170,7 +170,7 @@ impl<L: Exclusive<Steering>> Dependency<L> {
 
     /// Counts code that broke: a fault, and a failure too.
     pub fn broke(&self, pass: Pass, lane: Lane, now: Mono) -> Option<Transition> {
-        self.tell(pass, Told::Failure, Verdict::Failure, lane, now)
+        self.tell(pass, Class::Fault, Told::Failure, Verdict::Failure, lane, now)
     }
 
     /// What a result says about the load, and what it is to the breaker once that is known.
@@ -203,13 +203,22 @@ impl<L: Exclusive<Steering>> Dependency<L> {
         }
     }
 
-    fn tell(&self, pass: Pass, told: Told, verdict: Verdict, lane: Lane, now: Mono) -> Option<Transition> {
+    fn tell(
+        &self,
+        pass: Pass,
+        class: Class,
+        told: Told,
+        verdict: Verdict,
+        lane: Lane,
+        now: Mono,
+    ) -> Option<Transition> {
         let Pass { through, entry, .. } = pass;
         if let (Some(meter), Some(entry)) = (&self.meter, entry) {
             meter.note(entry, told, now);
         }
         let told = self.tell_breaker(through, verdict, lane, now);
-        told.or_else(|| self.look(now))
+        told.map(|transition| caused(transition, class))
+            .or_else(|| self.look(now))
     }
 
     fn tell_breaker(&self, through: Through, verdict: Verdict, lane: Lane, now: Mono) -> Option<Transition> {
@@ -258,6 +267,16 @@ impl<L: Exclusive<Steering>> Dependency<L> {
         self.meter.as_ref()?;
         self.steering.with(|steering| steering.learned())
     }
+}
+
+/// Names the result that led to a change of state, where one did.
+fn caused(transition: Transition, class: Class) -> Transition {
+    let class = match transition.cause {
+        Cause::Tripped | Cause::ProbeFailed | Cause::Proven => Some(class),
+        // Another probe's lease, what the ramp has seen, or a person brought it about.
+        Cause::LeaseExpired | Cause::RampFailed | Cause::Probing | Cause::Reset => None,
+    };
+    Transition { class, ..transition }
 }
 
 impl<L> Dependency<L> {
@@ -350,130 +369,4 @@ const fn open(next_probe: Option<Mono>) -> Refusal {
 }
 
 #[cfg(all(test, not(loom)))]
-mod tests {
-    use super::*;
-    use crate::{BreakerRules, DependencyDraft};
-    use core::{cell::RefCell, time::Duration};
-
-    struct OneThread<T>(RefCell<T>);
-
-    impl<T> Exclusive<T> for OneThread<T> {
-        fn guard(value: T) -> Self {
-            Self(RefCell::new(value))
-        }
-
-        fn with<R>(&self, change: impl FnOnce(&mut T) -> R) -> R {
-            change(&mut self.0.borrow_mut())
-        }
-    }
-
-    fn dependency(permits: u32, resources: Vec<Arc<Bulkhead>>) -> Dependency<OneThread<Steering>> {
-        let breaker = Some(BreakerRules {
-            consecutive: Some(1),
-            ..BreakerRules::NONE
-        });
-        let draft = DependencyDraft {
-            name: "d".into(),
-            concurrency: Some(permits),
-            breaker,
-            ..DependencyDraft::default()
-        };
-        Dependency::new(draft.check().expect("the draft is valid"), resources, 1)
-    }
-
-    const NOW: Mono = Mono::ORIGIN;
-
-    fn trip(dependency: &Dependency<OneThread<Steering>>) {
-        let (pass, _) = dependency.admit(NOW, Asker::Traffic, false);
-        assert!(
-            dependency
-                .settle(pass.expect("closed"), Class::OUTAGE, true, Lane::new(0), NOW)
-                .is_some()
-        );
-        dependency.release();
-    }
-
-    #[test]
-    fn e07_a_probe_without_a_permit_leaves_the_breaker_open_and_nothing_taken() {
-        let shared = Arc::new(Bulkhead::new(1));
-        let dependency = dependency(1, alloc::vec![Arc::clone(&shared)]);
-        trip(&dependency);
-        let later = NOW.after(Duration::from_secs(10));
-        assert!(shared.acquire());
-        let (refused, changes) = dependency.admit(later, Asker::Traffic, false);
-        assert_eq!(
-            refused,
-            Err(Refusal {
-                reason: Reason::AtCapacity,
-                retry_at: None
-            })
-        );
-        assert_eq!((changes, dependency.state()), ([None; 2], Some(State::Open)));
-        assert_eq!(dependency.bulkhead().map(Bulkhead::in_use), Some(0));
-        shared.release();
-        let (pass, changes) = dependency.admit(later, Asker::Traffic, false);
-        assert!(pass.unwrap().is_probe());
-        assert_eq!(
-            changes.map(|change| change.map(|t| t.to)),
-            [None, Some(State::HalfOpen)]
-        );
-    }
-
-    #[test]
-    fn a_probe_that_is_refused_gives_its_permit_back() {
-        let dependency = dependency(5, Vec::new());
-        trip(&dependency);
-        let later = NOW.after(Duration::from_secs(10));
-        let (probe, _) = dependency.admit(later, Asker::Traffic, false);
-        assert!(probe.unwrap().is_probe());
-        let (second, _) = dependency.admit(later, Asker::Person, false);
-        assert_eq!(second.unwrap_err().reason, Reason::BreakerOpen);
-        assert_eq!(dependency.bulkhead().map(Bulkhead::in_use), Some(1));
-    }
-
-    #[test]
-    fn an_observing_breaker_lets_pass_and_still_learns() {
-        let dependency = dependency(5, Vec::new());
-        let (pass, _) = dependency.admit(NOW, Asker::Traffic, true);
-        let transition = dependency.settle(pass.unwrap(), Class::OUTAGE, true, Lane::new(0), NOW);
-        assert_eq!(transition.map(|t| t.to), Some(State::Open));
-        let (pass, _) = dependency.admit(NOW, Asker::Traffic, true);
-        assert_eq!(pass.map(|pass| pass.through), Ok(Through::Free));
-    }
-
-    #[test]
-    fn load_is_measured_when_an_answer_begins_whoever_takes_how_long_for_the_rest() {
-        use crate::limit::{LimitRules, meter::Lines};
-        let draft = DependencyDraft {
-            name: "d".into(),
-            learn: Some(LimitRules::DEFAULT),
-            ..DependencyDraft::default()
-        };
-        let dependency: Dependency<OneThread<Steering>> =
-            Dependency::new(draft.check().expect("the draft is valid"), Vec::new(), 1);
-        let (head, end) = (
-            NOW.after(Duration::from_millis(1)),
-            NOW.after(Duration::from_secs(9)),
-        );
-        let told = [Class::Answer, Class::Cancelled, Class::Outage(Outage::Cut)].map(|class| {
-            let mut pass = dependency.admit(NOW, Asker::Traffic, false).0.unwrap();
-            let meter = dependency.meter.as_ref().unwrap();
-            meter.wipe();
-            meter.look_again(Mono::END);
-            meter.draw(Lines {
-                patience: 5000,
-                ..Lines::NONE
-            });
-            assert!(dependency.answered(&mut pass, Class::Answer, head));
-            assert_eq!(dependency.settle(pass, class, true, Lane::new(0), end), None);
-            dependency.release();
-            let notes = meter.notes();
-            (notes.answers().calls, notes.answers().mean(), notes.failures)
-        });
-        let millisecond = Some(1000);
-        assert_eq!(
-            told,
-            [(1, millisecond, 0), (1, millisecond, 0), (1, millisecond, 1)]
-        );
-    }
-}
+mod tests;

@@ -53,6 +53,11 @@ pub struct Answer<T, E> {
     pub skipped: Skips,
     /// The dependency's error, if it was asked and failed.
     pub cause: Option<E>,
+    /// It is live, and came with the attempt of another call that was under way; see
+    /// [`coalesce`](crate::ReadBuilder::coalesce).
+    pub joined: bool,
+    /// It is live, and has been kept as the snapshot for its key.
+    pub kept: bool,
 }
 
 impl<T, E> Deref for Answer<T, E> {

@@ -25,6 +25,7 @@ pub(crate) enum Landing<T, E> {
     Value {
         value: T,
         began: Now,
+        kept: bool,
         shareable: bool,
         /// Set where the ending of the starter's call depends on how the work ends.
         tail: Option<Arc<Tail>>,
@@ -228,6 +229,7 @@ mod tests {
         Landing::Value {
             value: 7,
             began: now,
+            kept: false,
             shareable,
             tail: None,
         }

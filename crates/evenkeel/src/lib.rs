@@ -161,7 +161,7 @@ pub use engine::{Engine, Resource};
 pub use evenkeel_core::{
     BreakerRules, Cause, Class, DependencyContract, Ending, HoldMode, Keep, Ladder, LimitRules, Mono, Now,
     OpenFor, Outage, Problem, Problems, RampRules, Ratio, ReadContract, Reason, Row, Rung, RungRule, Skipped,
-    Skips, Stage, State, Table, Transition, Verdict, Wall, WhenBusy,
+    Skips, Stage, State, Table, Transition, TripRule, Verdict, Wall, WhenBusy,
 };
 pub use event::{Event, EventKind};
 pub use hold::Hold;

@@ -65,6 +65,7 @@ async fn case_034_the_leader_leaves_and_the_other_nine_are_answered_by_the_one_a
     clock.advance(900 * MS);
     origin.open();
     for end in all(calls).await {
+        assert!(end.as_ref().is_ok_and(|answer| answer.joined && !answer.kept));
         assert_eq!(live(end), 7);
     }
     assert_eq!((origin.asked(), guard.flights()), (1, (0, 0)));

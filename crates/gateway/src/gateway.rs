@@ -11,7 +11,7 @@ use crate::{
     admin,
     config::Contract,
     proxy::{App, Connections, Limits, SWEEP_EVERY, Stop, serve, serve_with},
-    telemetry::Metrics,
+    telemetry::{Log, Metrics},
 };
 
 /// Connections to the administration port at once.
@@ -89,6 +89,7 @@ impl Gateway {
         let metrics = Arc::new(Metrics::new(&app, &connections));
         let admin_serving = tokio::spawn(serve_with(
             admin_listener,
+            app.log.clone(),
             limits,
             Connections::new(ADMIN_CONNECTIONS),
             Arc::clone(&stop),
@@ -119,6 +120,16 @@ impl Gateway {
     #[must_use]
     pub const fn admin_address(&self) -> SocketAddr {
         self.admin
+    }
+
+    /// Returns where its lines go.
+    #[must_use]
+    pub fn log(&self) -> &Log {
+        &self.app.log
+    }
+
+    pub(crate) fn shared_app(&self) -> Arc<App> {
+        Arc::clone(&self.app)
     }
 
     /// Returns what runs inside.

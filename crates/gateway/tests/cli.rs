@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 use std::{
-    io::{BufRead as _, BufReader, Write as _},
+    io::{BufRead as _, BufReader, Read as _, Write as _},
     path::PathBuf,
     process::{Command, Output, Stdio},
 };
@@ -145,14 +145,14 @@ keep_if = { not_empty = true }
         "error: dependencies.catalog.timeout: \"0s\"",
         "bad.toml:6:11",
         "error: dependencies.catalog.uses: \"db\"",
-        "error: routes[0].class: \"operate\"",
-        "error: routes[0].from: \"catalogue\"",
-        "error: routes[1].name: \"product\", as another route",
-        "error: routes[1].match.path: \"/products/{other}\", the same paths as route \"product\"",
-        "error: routes[1].keep_if: set without a stale rung",
+        "error: routes[0] \"product\".class: \"operate\"",
+        "error: routes[0] \"product\".from: \"catalogue\"",
+        "error: routes[1] \"product\".name: \"product\", as another route",
+        "error: routes[1] \"product\".match.path: \"/products/{other}\", the same paths as route \"product\"",
+        "error: routes[1] \"product\".keep_if: set without a stale rung",
         "error: dependencies.catalog.breaker.open_for_max: 2s",
         "error: dependencies.spare.breaker.jitter (parts per million): 600000",
-        "error: routes[0].ladder[0]: default before other rungs",
+        "error: routes[0] \"product\".ladder[0]: default before other rungs",
     ] {
         assert!(shown.contains(part), "{part} is missing from\n{shown}");
     }
@@ -183,10 +183,91 @@ fn problems_that_the_engine_finds_have_their_line_too() {
     let path = file("exact.toml", &contract);
     let shown = text(&evenkeel(&["check", path.to_str().unwrap()]).stderr);
     assert!(
-        shown.contains("error: routes[0].ladder[0]: stale with `exact`"),
+        shown.contains("error: routes[0] \"product\".ladder[0]: stale with `exact`"),
         "{shown}"
     );
     assert!(shown.contains("exact.toml:13:12"), "{shown}");
+}
+
+/// Returns what `check` says about [`GOOD`] with these lines added to its dependency, its route and its top.
+fn checked(name: &str, dependency: &str, route: &str, top: &str) -> String {
+    let contract = GOOD.replace(
+        "\n[[routes]]",
+        &format!("\n{dependency}\n{top}\n[[routes]]\n{route}"),
+    );
+    let path = file(name, &contract);
+    let output = evenkeel(&["check", path.to_str().unwrap()]);
+    format!("{}{}", text(&output.stdout), text(&output.stderr))
+}
+
+#[test]
+fn what_nobody_uses_is_a_problem() {
+    let spare = "[dependencies.spare]\nurls = [\"http://127.0.0.1:9\"]";
+    let shown = checked(
+        "unused.toml",
+        "",
+        "",
+        &format!("{spare}\n[resources.db]\nconcurrency = 1"),
+    );
+    for part in [
+        "error: dependencies.spare: asked by no route",
+        "error: resources.db: used by no dependency",
+        "would have no effect",
+        "2 problems",
+    ] {
+        assert!(shown.contains(part), "{part} is missing from\n{shown}");
+    }
+    let used = format!("{spare}\nuses = [\"db\"]\n[resources.db]\nconcurrency = 1");
+    let shown = checked("used.toml", "", "", &used.replace("spare", "catalog2"));
+    assert!(!shown.contains("resources.db"), "{shown}");
+    // A name that is misspelt in a route is one mistake, not two.
+    let misspelt = GOOD.replace("from = \"catalog\"", "from = \"catalgo\"");
+    let path = file("misspelt.toml", &misspelt);
+    let shown = text(&evenkeel(&["check", path.to_str().unwrap()]).stderr);
+    assert!(shown.contains("\n1 problem in"), "{shown}");
+}
+
+#[test]
+fn a_timeout_that_no_deadline_lets_happen_is_a_problem_where_a_breaker_counts_on_it() {
+    let shown = checked("late.toml", "timeout = \"2s\"", "deadline = \"1s\"", "");
+    for part in [
+        "error: dependencies.catalog.timeout: \"2s\", longer than the deadline of routes[0] \"product\" (1s)",
+        "late.toml:7:11",
+        "= mend: write `timeout = \"1s\"`, or raise that `deadline`",
+    ] {
+        assert!(shown.contains(part), "{part} is missing from\n{shown}");
+    }
+    for (dependency, route) in [
+        ("timeout = \"1s\"", "deadline = \"1s\""),
+        ("timeout = \"2s\"\nbreaker = \"off\"", "deadline = \"1s\""),
+        ("", "deadline = \"1ms\""),
+    ] {
+        let shown = checked("in-time.toml", dependency, route, "");
+        assert!(shown.contains("no problem"), "{shown}");
+    }
+}
+
+#[test]
+fn a_duration_is_mended_without_changing_what_was_meant() {
+    for (written, said, mend) in [
+        ("\"1min\"", "unknown unit \"min\"", "write `deadline = \"1m\"`"),
+        (
+            "1500",
+            "no unit",
+            "write `deadline = \"1500s\"` or `deadline = \"1500ms\"`",
+        ),
+        ("\"1.5s\"", "a fraction", "write `deadline = \"1500ms\"`"),
+        ("\"-5s\"", "negative", "write 1ms or more, or remove `deadline`"),
+        ("true", "not a text in quotes", "write `deadline = \"3s\"`, say"),
+    ] {
+        let shown = checked("span.toml", "", &format!("deadline = {written}"), "");
+        for part in [
+            &format!("deadline: {written}: {said}\n"),
+            &format!("= mend: {mend}\n"),
+        ] {
+            assert!(shown.contains(part.as_str()), "{part} is missing from\n{shown}");
+        }
+    }
 }
 
 #[test]
@@ -206,6 +287,15 @@ fn what_is_not_toml_or_not_there_is_told_apart() {
 }
 
 #[test]
+fn a_contract_with_problems_is_the_answer_of_check_and_keeps_serve_from_starting() {
+    let path = file("unserved.toml", &GOOD.replace("60s", "0s"));
+    let path = path.to_str().unwrap();
+    let (checked, served) = (evenkeel(&["check", path]), evenkeel(&["serve", path]));
+    assert_eq!((checked.status.code(), served.status.code()), (Some(1), Some(2)));
+    assert_eq!(checked.stderr, served.stderr, "both say what is wrong");
+}
+
+#[test]
 fn help_has_examples_and_exit_statuses() {
     for verb in ["serve", "check", "demo"] {
         let output = evenkeel(&[verb, "--help"]);
@@ -218,6 +308,63 @@ fn help_has_examples_and_exit_statuses() {
     }
 }
 
+/// Splits the time off a line of the log.
+fn without_time(line: &str) -> (&str, &str) {
+    line.strip_prefix("time=").unwrap().split_once(' ').unwrap()
+}
+
+#[test]
+fn the_log_tells_an_outage_with_its_rule_its_cause_and_its_address() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let upstream = listener.local_addr().unwrap();
+    drop(listener);
+    let contract = GOOD.replace("127.0.0.1:9", &upstream.to_string()).replace(
+        "\n[[routes]]",
+        "\nbreaker = { consecutive = 1, open_for = \"1ms\", open_for_max = \"1ms\" }\n[[routes]]",
+    );
+    let path = file("told.toml", &contract);
+    let mut child = Command::new(env!("CARGO_BIN_EXE_evenkeel"))
+        .args(["serve", path.to_str().unwrap()])
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let started = lines.next().unwrap().unwrap();
+    let address = started
+        .split("listen=")
+        .nth(1)
+        .unwrap()
+        .split(' ')
+        .next()
+        .unwrap()
+        .to_owned();
+    let ask = || {
+        let mut client = std::net::TcpStream::connect(&address).unwrap();
+        client
+            .write_all(b"GET /products/1 HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n")
+            .unwrap();
+        let mut answer = String::new();
+        client.read_to_string(&mut answer).unwrap();
+        answer
+    };
+    assert!(ask().starts_with("HTTP/1.1 502"));
+    let why = format!("reason=dependency-failed error=connection_refused upstream={upstream}");
+    let mut next = || without_time(&lines.next().unwrap().unwrap()).1.to_owned();
+    assert_eq!(
+        next(),
+        format!(
+            "level=warn event=breaker name=catalog from=closed to=open cause=tripped rule=consecutive {why}"
+        )
+    );
+    while !ask().contains("probe-failed") {}
+    assert_eq!(
+        next(),
+        format!("level=warn event=breaker name=catalog from=half-open to=open cause=probe-failed {why}")
+    );
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
 #[test]
 fn serve_starts_says_where_and_ends_on_a_signal() {
     let path = file("serve.toml", GOOD);
@@ -228,14 +375,23 @@ fn serve_starts_says_where_and_ends_on_a_signal() {
         .unwrap();
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
     let started = lines.next().unwrap().unwrap();
+    let (time, rest) = without_time(&started);
     assert!(
-        started.starts_with("event=started listen=127.0.0.1:"),
+        rest.starts_with("level=info event=started listen=127.0.0.1:"),
         "{started}"
+    );
+    assert!(
+        time.ends_with('Z') && time.as_bytes().get(10) == Some(&b'T'),
+        "{time}"
     );
     let killed = Command::new("kill").arg(child.id().to_string()).status().unwrap();
     assert!(killed.success());
-    assert_eq!(lines.next().unwrap().unwrap(), "event=stopping signal=terminate");
-    assert_eq!(lines.next().unwrap().unwrap(), "event=stopped drained=yes");
+    for expected in [
+        "level=info event=stopping signal=terminate",
+        "level=info event=stopped drained=yes",
+    ] {
+        assert_eq!(without_time(&lines.next().unwrap().unwrap()).1, expected);
+    }
     assert_eq!(child.wait().unwrap().code(), Some(0));
 }
 
@@ -258,7 +414,14 @@ fn a_second_signal_ends_at_once() {
         .unwrap();
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
     let started = lines.next().unwrap().unwrap();
-    let address = started.split(['=', ' ']).nth(3).unwrap().to_owned();
+    let address = started
+        .split("listen=")
+        .nth(1)
+        .unwrap()
+        .split(' ')
+        .next()
+        .unwrap()
+        .to_owned();
     let mut client = std::net::TcpStream::connect(address).unwrap();
     client
         .write_all(b"GET /products/1 HTTP/1.1\r\nhost: a\r\n\r\n")
@@ -270,9 +433,10 @@ fn a_second_signal_ends_at_once() {
         assert!(sent.unwrap().success());
     };
     signal();
-    assert_eq!(lines.next().unwrap().unwrap(), "event=stopping signal=terminate");
+    let mut next = || without_time(&lines.next().unwrap().unwrap()).1.to_owned();
+    assert_eq!(next(), "level=info event=stopping signal=terminate");
     signal();
-    assert_eq!(lines.next().unwrap().unwrap(), "event=stopped drained=no");
+    assert_eq!(next(), "level=warn event=stopped drained=no");
     assert_eq!(child.wait().unwrap().code(), Some(1));
 }
 

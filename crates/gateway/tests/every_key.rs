@@ -8,7 +8,7 @@ use std::{collections::BTreeSet, future::Future, pin::Pin, process::Command, tim
 
 use evenkeel_core::{BreakerRules, OpenFor};
 use evenkeel_gateway::{config, workers};
-use kit::{Bench, Client, NO_BREAKER, Origin, Reply, STALE, contract, contract_with, get, until};
+use kit::{Bench, Client, NO_BREAKER, Origin, Reply, STALE, contract, contract_with, get, get_admin, until};
 
 type Check = fn() -> Pin<Box<dyn Future<Output = ()>>>;
 
@@ -108,6 +108,13 @@ const CHECKS: &[(&str, &str, Check)] = &[
         "body",
         check!(default("body = \"y\", content_type = \"a/b\"")),
     ),
+    (
+        "routes.ladder.default",
+        "cache_control",
+        check!(default(
+            "cache_control = \"max-age=5\", body = \"x\", content_type = \"a/b\""
+        )),
+    ),
     ("routes.keep_if", "status", check!(keep_if_status())),
     ("routes.keep_if", "not_empty", check!(keep_if_not_empty())),
 ];
@@ -161,7 +168,8 @@ async fn admin() {
     let text =
         contract(origin.address, "", "").replace("admin = \"127.0.0.1:0\"", &format!("admin = \"{free}\""));
     let _bench = Bench::start(&text).await;
-    assert_eq!(get(free, "/livez").await.status, 200);
+    let host = free.to_string();
+    assert_eq!(get_admin(free, &host, "/livez").await.status, 200);
 }
 
 async fn memory() {
@@ -240,11 +248,15 @@ async fn drain() {
 async fn resource() {
     let origin = Origin::always(Reply::hang()).await;
     for (uses, permits, second) in [
-        ("", 1, 504),
+        ("", 0, 504),
         ("uses = [\"db\"]", 1, 503),
         ("uses = [\"db\"]", 2, 504),
     ] {
-        let top = format!("[resources.db]\nconcurrency = {permits}");
+        let top = if uses.is_empty() {
+            String::new()
+        } else {
+            format!("[resources.db]\nconcurrency = {permits}")
+        };
         let dependency = format!("timeout = \"200ms\"\nbreaker = \"off\"\n{uses}");
         let bench = Bench::start(&contract_with(origin.address, &top, &dependency, "")).await;
         assert_eq!(second_of_two(&bench, &origin).await, second, "{uses} {permits}");
@@ -444,10 +456,11 @@ async fn from() {
         Origin::always(Reply::ok("2")).await,
     );
     let dependency = format!("[dependencies.e]\nurls = [\"http://{}\"]", other.address);
-    let text = contract(one.address, &dependency, "");
-    assert_eq!(Bench::start(&text).await.get("/r/1").await.text(), "1");
-    let text = text.replace("from = \"d\"", "from = \"e\"");
-    assert_eq!(Bench::start(&text).await.get("/r/1").await.text(), "2");
+    let route = "[[routes]]\nname = \"s\"\nmatch = { path = \"/s\" }\nclass = \"read\"\nfrom = \"e\"";
+    let text = contract(one.address, &dependency, route);
+    for (path, body) in [("/r/1", "1"), ("/s", "2")] {
+        assert_eq!(Bench::start(&text).await.get(path).await.text(), body);
+    }
 }
 
 async fn deadline() {
@@ -507,14 +520,26 @@ async fn default(flipped: &str) {
             .get("/r/1")
             .await;
         let content_type = answer.header("content-type").unwrap().to_owned();
-        format!("{} {content_type} {}", answer.status, answer.text())
+        let cache_control = answer.header("cache-control").unwrap().to_owned();
+        format!(
+            "{} {content_type} {cache_control} {}",
+            answer.status,
+            answer.text()
+        )
     };
     let before = answer("status = 201, body = \"x\", content_type = \"a/b\"").await;
-    assert_eq!(before, "201 a/b x");
+    assert_eq!(before, "201 a/b no-store x");
     let after = answer(flipped).await;
     assert_ne!(before, after, "{flipped}");
     assert!(
-        ["200 a/b x", "203 a/b x", "200 c/d x", "200 a/b y"].contains(&after.as_str()),
+        [
+            "200 a/b no-store x",
+            "203 a/b no-store x",
+            "200 c/d no-store x",
+            "200 a/b max-age=5 x",
+            "200 a/b no-store y"
+        ]
+        .contains(&after.as_str()),
         "{after}"
     );
 }

@@ -1,11 +1,11 @@
 //! The reference pages say what the code does.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
-use std::{collections::BTreeSet, path::Path};
+use std::{collections::BTreeSet, path::Path, time::Duration};
 
 use evenkeel_core::BreakerRules;
 use evenkeel_gateway::{
-    config::{self, Dependency, Gateway, Route, keys, units::show_duration},
+    config::{self, DefaultAnswer, Dependency, Gateway, Route, keys, units::show_duration},
     proxy::{FIELDS_MAX, IDLE_MAX, Limits, RESPONSE_HEAD_MAX, RETRY_AFTER_DEFAULT},
     telemetry::series,
 };
@@ -86,6 +86,10 @@ fn defaults() -> Vec<(String, String)> {
         ),
         ("routes.deadline".to_owned(), span(Route::DEADLINE)),
         ("routes.max_body".to_owned(), mib(Route::MAX_BODY)),
+        (
+            "routes.ladder.default.cache_control".to_owned(),
+            format!("\"{}\"", DefaultAnswer::CACHE_CONTROL),
+        ),
     ]
 }
 
@@ -104,6 +108,41 @@ fn the_defaults_on_the_contract_page_are_those_in_force() {
     for (key, default) in defaults() {
         let row = rows.iter().find(|row| code(&row[0]) == key).unwrap();
         assert_eq!(code(&row[1]), default, "{key}");
+    }
+}
+
+/// A timeout that ends after the deadline would never be run into, so no hang would ever be blamed.
+#[test]
+fn a_timeout_that_is_not_written_down_ends_with_the_shortest_deadline_of_its_routes() {
+    let timeout = |deadlines: &[&str]| {
+        let mut text =
+            "[gateway]\nlisten = \"127.0.0.1:0\"\n[dependencies.d]\nurls = [\"http://a\"]\n".to_owned();
+        for (index, deadline) in deadlines.iter().enumerate() {
+            text.push_str(&format!(
+                "[[routes]]\nname = \"r{index}\"\nmatch = {{ path = \"/r{index}\" }}\nclass = \"read\"\nfrom = \"d\"\n{deadline}\n"
+            ));
+        }
+        config::parse("contract.toml", &text)
+            .unwrap()
+            .contract
+            .dependencies[0]
+            .timeout
+    };
+    assert_eq!(
+        timeout(&[""]),
+        Dependency::TIMEOUT,
+        "the deadline is longer by itself"
+    );
+    assert_eq!(
+        timeout(&["", "deadline = \"400ms\"", "deadline = \"2s\""]),
+        Duration::from_millis(400)
+    );
+    for page in ["reference/contract.md", "guide/defaults.md"] {
+        let row = rows(&self::page(page))
+            .into_iter()
+            .find(|row| code(&row[0]) == "dependencies.<name>.timeout")
+            .unwrap();
+        assert!(row.last().unwrap().contains("shortest deadline"), "{page}");
     }
 }
 

@@ -12,8 +12,10 @@ pub const TYPE_BASE: &str = "https://evenkeel.dev/problems/";
 /// The kinds of problem the gateway reports itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ProblemKind {
-    /// Not asked: breaker open, probing, ramping or cooling down.
+    /// Not asked: breaker open, ramping or cooling down.
     BreakerOpen,
+    /// Asked as a probe; no usable answer, so the breaker stays open.
+    ProbeFailed,
     /// Not asked: no permit, queue expired, shed.
     AtCapacity,
     /// Not asked: an operator's hold.
@@ -44,6 +46,8 @@ pub enum ProblemKind {
     BadRequest,
     /// No route covers the target.
     NoSuchRoute,
+    /// The administration port is asked under a name that is not its own.
+    WrongHost,
     /// The route does not cover the method.
     MethodNotAllowed,
     /// The request did not arrive in time.
@@ -67,8 +71,9 @@ struct Row {
 
 impl ProblemKind {
     /// Every kind, in the order of the reference page.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 23] = [
         Self::BreakerOpen,
+        Self::ProbeFailed,
         Self::AtCapacity,
         Self::Held,
         Self::ProtectionUnavailable,
@@ -84,6 +89,7 @@ impl ProblemKind {
         Self::NothingKept,
         Self::BadRequest,
         Self::NoSuchRoute,
+        Self::WrongHost,
         Self::MethodNotAllowed,
         Self::RequestTimedOut,
         Self::BodyTooLarge,
@@ -141,6 +147,15 @@ impl ProblemKind {
                 title: "The service behind this route is recovering",
                 meaning: "It has been failing and is being left alone, or is taking traffic again step by step. \
                           The request was not sent to it. Repeat it after the stated time.",
+                retry_after: true,
+            },
+            Self::ProbeFailed => Row {
+                word: "probe-failed",
+                status: StatusCode::SERVICE_UNAVAILABLE,
+                title: "The service behind this route has not recovered yet",
+                meaning: "It has been failing, and this request was sent to it to see whether it works again. No \
+                          usable answer came, and nothing could stand in for it. Repeat the request after the \
+                          stated time.",
                 retry_after: true,
             },
             Self::AtCapacity => Row {
@@ -258,6 +273,14 @@ impl ProblemKind {
                 status: StatusCode::NOT_FOUND,
                 title: "No route for this address",
                 meaning: "Nothing is served under this host and path.",
+                retry_after: false,
+            },
+            Self::WrongHost => Row {
+                word: "wrong-host",
+                status: StatusCode::MISDIRECTED_REQUEST,
+                title: "Nothing is served here under this host name",
+                meaning: "The administration port answers to IP addresses and to `localhost`, so that no page in a \
+                          browser can read it under a name of its own. Use one of these.",
                 retry_after: false,
             },
             Self::MethodNotAllowed => Row {

@@ -56,7 +56,31 @@ pub enum Admission {
 /// [`super::Recovery::tripped`].
 #[derive(Debug, PartialEq, Eq)]
 #[must_use]
-pub struct Trip(pub(super) Generation);
+pub struct Trip {
+    pub(super) generation: Generation,
+    /// `None` where the ramp found the dependency failing, not a count.
+    pub(super) rule: Option<TripRule>,
+}
+
+/// Which rule of a breaker a failure broke.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TripRule {
+    /// As many failures in a row as are allowed; also where the share was reached with the same failure.
+    Consecutive,
+    /// The share of failures among enough calls.
+    FailureRatio,
+}
+
+impl TripRule {
+    /// Returns the stable word.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Consecutive => "consecutive",
+            Self::FailureRatio => "failure-ratio",
+        }
+    }
+}
 
 /// State, generation and failures in a row, packed into one word so that they change in one step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -203,15 +227,24 @@ impl Gate {
         }
         let too_large_a_share = self.share_is_reached(now, generation);
         loop {
-            let next = if too_large_a_share || self.consecutive.is_some_and(|limit| word.run() + 1 >= limit) {
-                word.next(State::Open)
-            } else if self.consecutive.is_some() {
-                Word(word.0 + RUN_ONE)
+            let broken = if self.consecutive.is_some_and(|limit| word.run() + 1 >= limit) {
+                Some(TripRule::Consecutive)
             } else {
-                return None;
+                too_large_a_share.then_some(TripRule::FailureRatio)
+            };
+            let next = match broken {
+                Some(_) => word.next(State::Open),
+                None if self.consecutive.is_some() => Word(word.0 + RUN_ONE),
+                None => return None,
             };
             match self.swap(word, next) {
-                Ok(()) => return matches!(next.state(), State::Open).then(|| Trip(next.generation())),
+                Ok(()) => {
+                    let generation = next.generation();
+                    return broken.map(|_| Trip {
+                        generation,
+                        rule: broken,
+                    });
+                }
                 Err(seen) if seen.is_closed_in(generation) => word = seen,
                 Err(_) => return None,
             }
@@ -224,7 +257,12 @@ impl Gate {
         while word.state() == State::Closed {
             let next = word.next(State::Open);
             match self.swap(word, next) {
-                Ok(()) => return Some(Trip(next.generation())),
+                Ok(()) => {
+                    return Some(Trip {
+                        generation: next.generation(),
+                        rule: None,
+                    });
+                }
                 Err(seen) => word = seen,
             }
         }
@@ -297,6 +335,31 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_trip_names_the_rule_that_was_broken() {
+        let ratio = Some(crate::Ratio {
+            failures_ppm: 500_000,
+            window: core::time::Duration::from_secs(10),
+            min_calls: 4,
+        });
+        for (consecutive, rule) in [
+            (None, TripRule::FailureRatio),
+            (Some(5), TripRule::FailureRatio),
+            (Some(4), TripRule::Consecutive),
+        ] {
+            let gate = Gate::new(&BreakerRules {
+                consecutive,
+                ratio,
+                ..BreakerRules::NONE
+            });
+            let fail = || gate.failed(Lane::new(0), Mono::ORIGIN, Generation(0));
+            for _ in 0..3 {
+                assert_eq!(fail(), None);
+            }
+            assert_eq!(fail().map(|trip| trip.rule), Some(Some(rule)), "{consecutive:?}");
+        }
+    }
+
+    #[test]
     fn a_run_at_its_limit_trips_instead_of_spilling_into_the_generation() {
         let gate = Gate::new(&BreakerRules {
             consecutive: Some(u32::MAX),
@@ -307,6 +370,12 @@ mod tests {
         assert_eq!(gate.failed(Lane::new(0), Mono::ORIGIN, generation), None);
         assert_eq!(gate.generation(), generation);
         let trip = gate.failed(Lane::new(0), Mono::ORIGIN, generation);
-        assert_eq!(trip, Some(Trip(Generation(1))));
+        assert_eq!(
+            trip,
+            Some(Trip {
+                generation: Generation(1),
+                rule: Some(TripRule::Consecutive)
+            })
+        );
     }
 }

@@ -17,6 +17,6 @@ mod recovery;
 mod rules;
 mod window;
 
-pub use gate::{Admission, Gate, Generation, State, Trip};
+pub use gate::{Admission, Gate, Generation, State, Trip, TripRule};
 pub use recovery::{Asker, Cause, Changes, Probe, Recovery, Transition};
 pub use rules::{BreakerRules, OpenFor, Ratio};

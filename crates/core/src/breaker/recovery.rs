@@ -10,9 +10,9 @@ use alloc::vec::Vec;
 use crate::{
     breaker::{
         BreakerRules, OpenFor,
-        gate::{Gate, State, Trip},
+        gate::{Gate, State, Trip, TripRule},
     },
-    class::Verdict,
+    class::{Class, Verdict},
     rng::Rng,
     time::Mono,
 };
@@ -28,6 +28,11 @@ pub struct Transition {
     pub at: Mono,
     /// Why.
     pub cause: Cause,
+    /// Which rule was broken, for [`Cause::Tripped`].
+    pub rule: Option<TripRule>,
+    /// What the attempt brought whose result led to it, for [`Cause::Tripped`], [`Cause::ProbeFailed`] and
+    /// [`Cause::Proven`]. Filled in by [`crate::Dependency`], which knows the result.
+    pub class: Option<Class>,
 }
 
 /// What one step changed, in the order in which it happened: a person who probes after a lease has ended reopens the
@@ -164,13 +169,14 @@ impl Recovery {
         reason = "a token is spent by handing it over"
     )]
     pub fn tripped(&mut self, gate: &Gate, trip: Trip, now: Mono) -> Option<Transition> {
-        let Trip(generation) = trip;
+        let Trip { generation, rule } = trip;
         if gate.generation() != generation {
             return None;
         }
         self.openings = self.openings.saturating_add(1);
         gate.set_next_probe(self.open_until(now));
-        Some(self.changed(State::Closed, State::Open, now, Cause::Tripped))
+        let tripped = self.changed(State::Closed, State::Open, now, Cause::Tripped);
+        Some(Transition { rule, ..tripped })
     }
 
     /// Grants a probe if one may start at `now`, opening the gate half.
@@ -325,6 +331,13 @@ impl Recovery {
 
     fn changed(&mut self, from: State, to: State, at: Mono, cause: Cause) -> Transition {
         self.changed_at = at;
-        Transition { from, to, at, cause }
+        Transition {
+            from,
+            to,
+            at,
+            cause,
+            rule: None,
+            class: None,
+        }
     }
 }

@@ -3,6 +3,7 @@
 //! names the file, the line, and what to do instead. It refuses to judge style that
 //! `cargo fmt` or clippy can judge, and it starts no other program.
 
+mod ids;
 mod pages;
 mod source;
 mod tree;
@@ -131,4 +132,28 @@ fn the_walk_sees_this_file_and_no_build_output() {
             .any(|file| file.path == "crates/core/src/lib.rs" && file.is_source())
     );
     assert!(!files.iter().any(|file| file.path.starts_with("target/")));
+}
+
+#[test]
+fn every_rule_id_in_the_code_can_be_looked_up() {
+    let files = tree::tracked();
+    let is_code = |file: &&File| {
+        file.path.starts_with("crates/")
+            && (file.path.ends_with(".rs") || file.path.ends_with(".toml"))
+            // Its examples are no rules.
+            && !file.path.ends_with("house_rules/ids.rs")
+    };
+    let used = files
+        .iter()
+        .filter(is_code)
+        .flat_map(|file| ids::used(&file.text));
+    let page = files.iter().find(|file| file.path == "docs/reference/rules.md");
+    let explained = page.map(|file| ids::explained(&file.text)).unwrap_or_default();
+    let used: std::collections::BTreeSet<String> = used.collect();
+    let (missing, idle) = (used.difference(&explained), explained.difference(&used));
+    assert_eq!(
+        (missing.collect::<Vec<_>>(), idle.collect::<Vec<_>>()),
+        (Vec::new(), Vec::new()),
+        "ids that docs/reference/rules.md lacks, and ids on it that no code uses"
+    );
 }

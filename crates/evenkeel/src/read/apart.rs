@@ -41,12 +41,18 @@ where
         };
         let landing = match attempted {
             None => return,
-            Some(Attempted::Value { value, began, tail }) => {
+            Some(Attempted::Value {
+                value,
+                began,
+                kept,
+                tail,
+            }) => {
                 let shareable = self.class_of(&value) == Class::Answer
                     && self.share_if.as_ref().is_none_or(|share_if| share_if(&value));
                 Landing::Value {
                     value,
                     began,
+                    kept,
                     shareable,
                     tail,
                 }

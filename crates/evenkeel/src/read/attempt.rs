@@ -9,7 +9,7 @@ use evenkeel_core::{Class, Limit, Mono, Now, Outage};
 use crate::{
     key::Key,
     parked::park,
-    read::shared::Inner,
+    read::shared::{Inner, Kept},
     tail::{Superseded, Tail, WorkEnd},
     ticket::{Call, Permit, Ticket},
     until::{Outcome, until},
@@ -18,10 +18,11 @@ use crate::{
 /// What an attempt brought.
 #[derive(Debug)]
 pub(crate) enum Attempted<T, E> {
-    /// A value; it has been kept if it is to be.
+    /// A value, and whether it is the snapshot now.
     Value {
         value: T,
         began: Now,
+        kept: bool,
         /// Set where the ending of the call depends on how the work ends.
         tail: Option<Arc<Tail>>,
     },
@@ -67,10 +68,11 @@ where
                 if let Some(tail) = ticket.tail().cloned()
                     && (tail.ended() != Some(WorkEnd::Well))
                 {
-                    self.handed_on(key, ticket, &tail, &value, class);
+                    let kept = self.handed_on(key, ticket, &tail, &value, class);
                     return Attempted::Value {
                         value,
                         began,
+                        kept,
                         tail: Some(tail),
                     };
                 }
@@ -81,12 +83,14 @@ where
                     self.now().mono
                 };
                 ticket.settle(class, true, now);
-                if let (Some(at), Some(key)) = (self.keep(key, &value, class, began), key) {
+                let kept = self.keep(key, &value, class, began);
+                if let (Kept::Supersedes(at), Some(key)) = (kept, key) {
                     self.memory.retire(key, at);
                 }
                 Attempted::Value {
                     value,
                     began,
+                    kept: kept == Kept::Yes,
                     tail: None,
                 }
             }
@@ -122,7 +126,7 @@ where
         }
     }
 
-    /// Deals with a value whose work goes on, or has ended otherwise than well.
+    /// Deals with a value whose work goes on, or has ended otherwise than well. `true` if it is the snapshot now.
     fn handed_on(
         self: &Arc<Self>,
         key: Option<&Key>,
@@ -130,14 +134,21 @@ where
         tail: &Tail,
         value: &T,
         class: Class,
-    ) {
+    ) -> bool {
         let now = self.now().mono;
         match tail.ended() {
             // What nobody will follow to its end is judged by its head.
-            Some(WorkEnd::Abandoned) if ticket.apart => ticket.settle(class, true, now),
-            Some(end @ (WorkEnd::Cut | WorkEnd::Abandoned)) => ticket.settle(end.class(class), true, now),
+            Some(WorkEnd::Abandoned) if ticket.apart => {
+                ticket.settle(class, true, now);
+                false
+            }
+            Some(end @ (WorkEnd::Cut | WorkEnd::Abandoned)) => {
+                ticket.settle(end.class(class), true, now);
+                false
+            }
             Some(WorkEnd::Well) | None => {
-                let superseded = self.keep(key, value, class, ticket.began).zip(key);
+                let kept = self.keep(key, value, class, ticket.began);
+                let superseded = kept.supersedes().zip(key);
                 if ticket.apart {
                     ticket.settle(class, true, now);
                 } else {
@@ -150,6 +161,7 @@ where
                     });
                     ticket.owe(tail, class, superseded);
                 }
+                kept == Kept::Yes
             }
         }
     }

@@ -48,11 +48,8 @@ where
                                 {
                                     break;
                                 }
-                                Landing::Value { value, began, .. } => {
-                                    return self.live(value.clone(), *began, None);
-                                }
-                                Landing::Error { .. } | Landing::Refused(_) => {
-                                    return self.landed(&landing);
+                                Landing::Value { .. } | Landing::Error { .. } | Landing::Refused(_) => {
+                                    return self.landed(&landing, true);
                                 }
                             },
                             Waited::Vanished => {}
@@ -126,7 +123,7 @@ where
         runtime.spawn(async move { guard.fly(key.as_ref(), ticket, flight, work).await });
         match self.wait(waiter).await {
             Waited::Ended(step) => self.finish(step),
-            Waited::Landed(landing) => self.landed(&landing),
+            Waited::Landed(landing) => self.landed(&landing, false),
             // The work broke: its panic ended the flight, and there is nothing to share.
             Waited::Vanished => {
                 let step = self.call.attempted(Class::Fault, false);
@@ -155,12 +152,20 @@ where
         }
     }
 
-    /// Ends this call by what the flight brought that it started, as if it had asked by itself.
-    fn landed(&mut self, landing: &Landing<T, E>) -> End<T, E> {
+    /// Ends this call by what a flight brought, as if it had asked by itself; `joined` if it was another's.
+    fn landed(&mut self, landing: &Landing<T, E>, joined: bool) -> End<T, E> {
         match landing {
+            // Only the starter's call may depend on how the work ends: what others share is whole.
             Landing::Value {
-                value, began, tail, ..
-            } => self.live(value.clone(), *began, tail.clone()),
+                value,
+                began,
+                kept,
+                tail,
+                ..
+            } => {
+                let tail = tail.clone().filter(|_| !joined);
+                self.live(value.clone(), *began, *kept, joined, tail)
+            }
             Landing::Refused(refusal) => self.refused(*refusal),
             Landing::Error { class, error, probe } => {
                 let copied = error

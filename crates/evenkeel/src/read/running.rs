@@ -139,7 +139,12 @@ where
     #[inline(always)]
     pub(crate) fn attempted(&mut self, attempted: Attempted<T, E>) -> End<T, E> {
         match attempted {
-            Attempted::Value { value, began, tail } => self.live(value, began, tail),
+            Attempted::Value {
+                value,
+                began,
+                kept,
+                tail,
+            } => self.live(value, began, kept, false, tail),
             Attempted::Error { class, error, probe } => self.failed(class, error, probe),
             Attempted::Untimed => {
                 self.is_untimed = true;
@@ -196,7 +201,14 @@ where
     }
 
     /// Answers with what the attempt brought. Where `tail` is set, the ending is counted when the work has ended.
-    pub(super) fn live(&mut self, value: T, began: Now, tail: Option<Arc<Tail>>) -> End<T, E> {
+    pub(super) fn live(
+        &mut self,
+        value: T,
+        began: Now,
+        kept: bool,
+        joined: bool,
+        tail: Option<Arc<Tail>>,
+    ) -> End<T, E> {
         match tail {
             None => self.count(Ending::Answered(Rung::Live), None),
             Some(tail) => {
@@ -213,6 +225,8 @@ where
             reason: None,
             skipped: self.call.skips(),
             cause: None,
+            joined,
+            kept,
         })
     }
 
@@ -241,6 +255,8 @@ where
             reason,
             skipped,
             cause,
+            joined: false,
+            kept: false,
         })
     }
 

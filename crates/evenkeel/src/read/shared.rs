@@ -101,13 +101,24 @@ impl<T: Clone, E> Inner<T, E> {
             .map_or(Class::Answer, |class_of| class_of(value))
     }
 
-    /// Does with a success what contract and data say: keeps it, or leaves the old snapshot, or returns up to when
-    /// the old one must have been observed to be superseded, and is then to be retired.
-    pub(crate) fn keep(&self, key: Option<&Key>, value: &T, class: Class, began: Now) -> Option<Mono> {
-        let key = key.filter(|_| self.contract.keeps_snapshots())?;
+    /// Does with a success what contract and data say: keeps it, or leaves the old snapshot, or says that the old one
+    /// is superseded.
+    pub(crate) fn keep(&self, key: Option<&Key>, value: &T, class: Class, began: Now) -> Kept {
+        let Some(key) = key.filter(|_| self.contract.keeps_snapshots()) else {
+            return Kept::No;
+        };
         if class != Class::Answer {
             self.counters.not_kept(NotKept::NotAnAnswer);
-            return (class == Class::Gone).then_some(began.mono);
+            return match class {
+                Class::Gone => Kept::Supersedes(began.mono),
+                Class::Answer
+                | Class::Outage(_)
+                | Class::Refusal
+                | Class::Busy
+                | Class::Fault
+                | Class::Local
+                | Class::Cancelled => Kept::No,
+            };
         }
         let terms = self
             .terms
@@ -115,13 +126,13 @@ impl<T: Clone, E> Inner<T, E> {
             .map_or_else(Terms::default, |terms| terms(value));
         let worth_keeping = self.keep_if.as_ref().is_none_or(|keep_if| keep_if(value));
         let observed = began.mono.before(terms.already);
-        match terms.keep {
+        let why_not = match terms.keep {
             Keep::Remove => {
                 self.counters.not_kept(NotKept::MustNotBeKept);
-                return Some(observed);
+                return Kept::Supersedes(observed);
             }
-            Keep::Leave => self.counters.not_kept(NotKept::NotWorthKeeping),
-            Keep::Yes if !worth_keeping => self.counters.not_kept(NotKept::NotWorthKeeping),
+            Keep::Leave => NotKept::NotWorthKeeping,
+            Keep::Yes if !worth_keeping => NotKept::NotWorthKeeping,
             Keep::Yes => {
                 let entry = Entry {
                     observed: Some(observed),
@@ -130,16 +141,37 @@ impl<T: Clone, E> Inner<T, E> {
                     stale_forbidden: terms.stale_forbidden,
                 };
                 match self.memory.keep(key, value.clone(), (self.weigh)(value), entry) {
-                    Put::Kept => {}
-                    Put::Superseded => self.counters.not_kept(NotKept::Superseded),
-                    Put::TooBig => self.counters.not_kept(NotKept::TooBig),
+                    Put::Kept => return Kept::Yes,
+                    Put::Superseded => NotKept::Superseded,
+                    Put::TooBig => NotKept::TooBig,
                 }
             }
-        }
-        None
+        };
+        self.counters.not_kept(why_not);
+        Kept::No
     }
 }
 
+/// What became of a success in the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kept {
+    /// It is the snapshot now.
+    Yes,
+    /// It is not, and the old one stays.
+    No,
+    /// It must not be kept, and what was observed up to this time is to be retired.
+    Supersedes(Mono),
+}
+
+impl Kept {
+    /// Returns up to when the old snapshot must have been observed to be superseded.
+    pub(crate) const fn supersedes(self) -> Option<Mono> {
+        match self {
+            Self::Supersedes(at) => Some(at),
+            Self::Yes | Self::No => None,
+        }
+    }
+}
 impl<T, E> tail::Guard for Inner<T, E>
 where
     T: Send + Sync,

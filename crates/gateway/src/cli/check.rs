@@ -20,27 +20,36 @@ pub(super) fn run(path: &Path) -> ExitCode {
             print(&format!("{}: no problem, {routes} route{plural}", path.display()));
             ExitCode::SUCCESS
         }
-        Err(code) => code,
+        Err(NotLoaded::Problems) => ExitCode::from(FAILED),
+        Err(NotLoaded::Unreadable) => ExitCode::from(UNUSABLE),
     }
 }
 
-/// Reads a contract and builds everything in it once, so that the engine's own rules are checked too. What is
-/// wrong has been printed.
-pub(super) fn load(path: &Path) -> Result<Contract, ExitCode> {
+/// Why there is no contract. What is wrong has been printed; what it means for the verb is the verb's to say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NotLoaded {
+    /// The file cannot be read.
+    Unreadable,
+    /// It has problems.
+    Problems,
+}
+
+/// Reads a contract and builds everything in it once, so that the engine's own rules are checked too.
+pub(super) fn load(path: &Path) -> Result<Contract, NotLoaded> {
     let text = fs::read_to_string(path).map_err(|error| {
         complain(&format!("cannot read {}: {error}", path.display()));
-        ExitCode::from(UNUSABLE)
+        NotLoaded::Unreadable
     })?;
     let name = path.display().to_string();
     let loaded = config::parse(&name, &text).map_err(|diagnostics| {
         complain(&diagnostics.to_string());
-        ExitCode::from(FAILED)
+        NotLoaded::Problems
     })?;
     let mut diagnostics = loaded.diagnostics;
     if let Err(problems) = App::build(&loaded.contract, &Engine::system(), Limits::default(), 1) {
         diagnostics.absorb(&problems, &loaded.places);
         complain(&diagnostics.to_string());
-        return Err(ExitCode::from(FAILED));
+        return Err(NotLoaded::Problems);
     }
     Ok(loaded.contract)
 }

@@ -11,9 +11,10 @@ use std::{ffi::OsString, io::Write as _, path::PathBuf, process::ExitCode};
 
 use clap::{Parser, Subcommand};
 
-/// Something is wrong with what was asked about: a contract with problems, a promise that was not held.
+/// Something is wrong with what was asked about: a contract with problems, a promise that was not held, an answer
+/// that had to be cut.
 const FAILED: u8 = 1;
-/// It could not be found out: wrong arguments, a file that cannot be read, an address in use.
+/// It could not begin: wrong arguments, a file that cannot be read, an address in use, a contract that cannot be served.
 const UNUSABLE: u8 = 2;
 
 /// Keeps an HTTP product answering, truthfully, while the things it depends on fail.
@@ -32,7 +33,8 @@ Examples:
   evenkeel serve contract.toml
 
 SIGTERM and SIGINT finish what runs, for as long as `drain` says; a second one ends at once.
-Exit status: 0 stopped, 1 something had to be cut, 2 it could not start.")]
+Exit status: 0 stopped, 1 something had to be cut, 2 it could not start: a contract with problems, an
+address in use.")]
     Serve {
         /// The contract file
         contract: PathBuf,

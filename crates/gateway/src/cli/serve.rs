@@ -8,15 +8,22 @@ use evenkeel::Engine;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::{FAILED, UNUSABLE, check, complain, files};
-use crate::{Gateway, config::Contract, proxy::Limits, telemetry::log, workers};
+use crate::{
+    Gateway,
+    config::Contract,
+    proxy::Limits,
+    telemetry::{Level, Outages},
+    workers,
+};
 
 /// How often changes of state are written to the log.
 const EVENTS_EVERY: Duration = Duration::from_millis(200);
+/// How long the last lines may take to be written before the process ends without them.
+const FLUSH_MAX: Duration = Duration::from_secs(1);
 
 pub(super) fn run(path: &Path) -> ExitCode {
-    let contract = match check::load(path) {
-        Ok(contract) => contract,
-        Err(code) => return code,
+    let Ok(contract) = check::load(path) else {
+        return ExitCode::from(UNUSABLE);
     };
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(workers(&contract))
@@ -53,7 +60,9 @@ async fn serve(contract: &Contract) -> ExitCode {
             return ExitCode::from(UNUSABLE);
         }
     };
-    log::line(
+    let (log, app) = (gateway.log().clone(), gateway.shared_app());
+    log.note(
+        Level::Info,
         "started",
         &[
             ("listen", &gateway.address().to_string()),
@@ -63,30 +72,31 @@ async fn serve(contract: &Contract) -> ExitCode {
             ("connections", &limits.connections.to_string()),
         ],
     );
+    let mut outages = Outages::default();
     let mut ticks = tokio::time::interval(EVENTS_EVERY);
     let name = loop {
         tokio::select! {
             name = signals.next() => break name,
-            _ = ticks.tick() => log_events(&engine),
+            _ = ticks.tick() => app.log_events(&mut outages),
         }
     };
-    log::line("stopping", &[("signal", name)]);
+    log.note(Level::Info, "stopping", &[("signal", name)]);
     let drained = tokio::select! {
         drained = gateway.stop(contract.gateway.drain) => drained,
         _ = signals.next() => false,
     };
-    log_events(&engine);
-    log::line("stopped", &[("drained", if drained { "yes" } else { "no" })]);
+    app.log_events(&mut outages);
+    let (level, word) = if drained {
+        (Level::Info, "yes")
+    } else {
+        (Level::Warn, "no")
+    };
+    log.note(level, "stopped", &[("drained", word)]);
+    log.flush(FLUSH_MAX);
     if drained {
         ExitCode::SUCCESS
     } else {
         ExitCode::from(FAILED)
-    }
-}
-
-fn log_events(engine: &Engine) {
-    for event in engine.drain_events() {
-        log::event(&event);
     }
 }
 

@@ -11,8 +11,10 @@ use evenkeel_core::{BreakerRules, DependencyDraft, OpenFor, Ratio};
 use http::Uri;
 
 use super::{
+    across::Asker,
     keys,
     reader::{Fields, listed},
+    units::show_duration,
 };
 
 /// A named capacity that several dependencies draw on.
@@ -95,7 +97,13 @@ pub(super) fn read_resource(name: String, mut fields: Fields<'_, '_>) -> Option<
     Some(Resource { name, concurrency })
 }
 
-pub(super) fn read(name: String, resources: &[String], mut fields: Fields<'_, '_>) -> Option<Dependency> {
+/// Reads a dependency; `pressed` is the route with the shortest deadline of those that ask it.
+pub(super) fn read(
+    name: String,
+    resources: &[String],
+    pressed: Option<&Asker>,
+    mut fields: Fields<'_, '_>,
+) -> Option<Dependency> {
     let upstream = upstream(&mut fields);
     let uses = fields.texts("uses", "[\"catalog-db\"]").unwrap_or_default();
     for (index, used) in uses.iter().enumerate() {
@@ -122,11 +130,30 @@ pub(super) fn read(name: String, resources: &[String], mut fields: Fields<'_, '_
             );
         }
     }
-    let timeout = fields
-        .duration("timeout", "\"1s\"")
-        .unwrap_or(Dependency::TIMEOUT);
+    let said = fields.duration("timeout", "\"1s\"");
+    // A hang is blamed on the dependency only where its timeout ends the wait, not the caller's deadline.
+    let timeout = said.unwrap_or_else(|| {
+        pressed.map_or(Dependency::TIMEOUT, |route| {
+            Dependency::TIMEOUT.min(route.deadline)
+        })
+    });
     let concurrency = fields.integer("concurrency", 1, 1_000_000, "64");
     let breaker = breaker(&mut fields);
+    if let (Some(said), Some(route), Breaker::On(_)) = (said, pressed, &breaker)
+        && said > route.deadline
+    {
+        let shown = show_duration(route.deadline);
+        fields.problem(
+            "timeout",
+            &format!(
+                "\"{}\", longer than the deadline of {} ({shown})",
+                show_duration(said),
+                route.label()
+            ),
+            "at most the shortest deadline of its routes: a hang that a deadline ends is never blamed, so it opens no breaker",
+            &format!("write `timeout = \"{shown}\"`, or raise that `deadline`"),
+        );
+    }
     let draft = DependencyDraft {
         name: name.clone(),
         timeout: Some(timeout),

@@ -11,6 +11,8 @@ use evenkeel_core::{Problem, Problems};
 pub struct Diagnostics {
     file: String,
     text: String,
+    /// The names of the routes that have one, by their index.
+    routes: BTreeMap<usize, String>,
     found: Vec<(Problem, Option<Range<usize>>)>,
 }
 
@@ -44,6 +46,7 @@ impl Diagnostics {
         Self {
             file: file.to_owned(),
             text: text.to_owned(),
+            routes: BTreeMap::new(),
             found: Vec::new(),
         }
     }
@@ -51,6 +54,24 @@ impl Diagnostics {
     /// Adds a problem, with the bytes of the file that it is about.
     pub(super) fn add(&mut self, problem: Problem, span: Option<Range<usize>>) {
         self.found.push((problem, span));
+    }
+
+    /// Notes the name of a route: people look for names, files are read by index.
+    pub(super) fn name_route(&mut self, index: usize, name: Option<&str>) {
+        if let Some(name) = name {
+            self.routes.insert(index, name.to_owned());
+        }
+    }
+
+    /// Returns a place with the name of the route in it: `routes[0] "product".deadline`.
+    fn named(&self, place: &str) -> String {
+        let name_of = || {
+            let (index, rest) = place.strip_prefix("routes[")?.split_once(']')?;
+            let name = self.routes.get(&index.parse().ok()?)?;
+            let shown: String = name.chars().take(NAME_SHOWN).collect();
+            Some(format!("routes[{index}] \"{}\"{rest}", shown.escape_debug()))
+        };
+        name_of().unwrap_or_else(|| place.to_owned())
     }
 
     /// Takes over problems found elsewhere, finding their lines by their places.
@@ -89,6 +110,8 @@ impl Diagnostics {
     }
 }
 
+/// The most characters of a route's name that are shown; no valid one is longer.
+const NAME_SHOWN: usize = 64;
 /// The most problems that are shown; the rest is counted. Nobody mends more in one go.
 const SHOWN_MAX: usize = 100;
 /// The most characters that are shown of each text about a problem.
@@ -118,7 +141,7 @@ impl fmt::Display for Diagnostics {
                 allowed,
                 mend,
             } = problem;
-            writeln!(f, "error: {}: {}", readable(place), readable(seen))?;
+            writeln!(f, "error: {}: {}", readable(&self.named(place)), readable(seen))?;
             if let Some(span) = span {
                 let (number, column, line) = self.locate(span.start);
                 // Of a long line, what stands around the place.
@@ -199,6 +222,21 @@ mod tests {
             diagnostics.to_string(),
             "error: routes[0].deadline: \"0s\"\n --> contract.toml:2:12\n2 | deadline = \"0s\"\n  |            ^^^^\n  = allowed: a duration longer than zero\n  = mend: write `3s`, say\n\n1 problem in contract.toml"
         );
+    }
+
+    #[test]
+    fn a_problem_of_a_route_names_the_route_beside_its_index() {
+        let mut diagnostics = Diagnostics::new("c", "");
+        diagnostics.name_route(1, Some("pro\u{1b}duct"));
+        diagnostics.name_route(2, None);
+        for (place, shown) in [
+            ("routes[1].deadline", "routes[1] \"pro\\u{1b}duct\".deadline"),
+            ("routes[1]", "routes[1] \"pro\\u{1b}duct\""),
+            ("routes[2].deadline", "routes[2].deadline"),
+            ("routes", "routes"),
+        ] {
+            assert_eq!(diagnostics.named(place), shown);
+        }
     }
 
     #[test]

@@ -43,7 +43,7 @@ pub const MATCH: &[&str] = &["path"];
 /// Keys of one rung of `ladder`; exactly one of them.
 pub const RUNG: &[&str] = &["stale", "default"];
 /// Keys of the `default` rung.
-pub const DEFAULT: &[&str] = &["status", "content_type", "body"];
+pub const DEFAULT: &[&str] = &["status", "content_type", "cache_control", "body"];
 /// Keys of `keep_if`.
 pub const KEEP_IF: &[&str] = &["status", "not_empty"];
 

@@ -2,6 +2,7 @@
 //! It exists so that the rest of the gateway never sees a file, a default that is not filled in, or a text with a unit.
 //! It refuses what it does not know and what has no effect: a contract is a promise, not a wish list.
 
+mod across;
 mod dependency;
 pub mod diag;
 mod gateway;
@@ -124,11 +125,15 @@ fn read(reader: &mut Reader<'_>, document: &DeTable<'_>) -> Option<Contract> {
             resources.extend(dependency::read_resource(name, fields));
         }
     }
+    let askers = across::Askers::of(routes_value);
+    askers.refuse_unused(reader, dependencies_value);
+    across::refuse_unused_resources(reader, resources_value, dependencies_value);
     let names = names_of(resources_value);
     let mut dependencies = Vec::new();
     for (place, name, value) in named(reader, "dependencies", dependencies_value) {
         if let Some(fields) = reader.open(place, value, keys::DEPENDENCY) {
-            dependencies.extend(dependency::read(name, &names, fields));
+            let pressed = askers.most_pressed(&name);
+            dependencies.extend(dependency::read(name, &names, pressed, fields));
         }
     }
     if let Some(gateway) = &gateway {
@@ -150,6 +155,7 @@ fn read(reader: &mut Reader<'_>, document: &DeTable<'_>) -> Option<Contract> {
         }
         for (index, value) in list.into_iter().flatten().enumerate() {
             let place = format!("routes[{index}]");
+            reader.diagnostics.name_route(index, route::name_of(value));
             if let Some(fields) = reader.open(place, value, keys::ROUTE) {
                 let route = route::read(&names, &routes, fields);
                 routes.extend(route);

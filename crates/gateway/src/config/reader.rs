@@ -12,7 +12,7 @@ use toml::{
 
 use super::{
     diag::{Diagnostics, Places},
-    units,
+    units::{self, NoDuration},
 };
 
 /// Where problems and places are collected while a contract is read.
@@ -186,14 +186,41 @@ impl<'t> Fields<'_, 't> {
         }
     }
 
-    /// Reads a duration.
+    /// Reads a duration. What is wrong is said, and mended without changing what was meant.
     pub(super) fn duration(&mut self, key: &'static str, example: &str) -> Option<Duration> {
-        self.read(
+        let value = self.value(key)?;
+        let read = match value.get_ref() {
+            DeValue::String(text) => units::duration(text),
+            DeValue::Integer(number) => units::duration(&number.to_string()),
+            DeValue::Float(_)
+            | DeValue::Boolean(_)
+            | DeValue::Datetime(_)
+            | DeValue::Array(_)
+            | DeValue::Table(_) => Err(NoDuration {
+                why: "not a text in quotes".to_owned(),
+                meant: Vec::new(),
+            }),
+        };
+        let NoDuration { why, meant } = match read {
+            Ok(span) => return Some(span),
+            Err(wrong) => wrong,
+        };
+        let written: Vec<String> = meant
+            .iter()
+            .map(|meant| format!("`{key} = \"{meant}\"`"))
+            .collect();
+        let mend = match (written.is_empty(), why.as_str()) {
+            (false, _) => format!("write {}", written.join(" or ")),
+            (true, "negative" | "zero") => format!("write 1ms or more, or remove `{key}`"),
+            (true, _) => format!("write `{key} = {example}`, say"),
+        };
+        self.problem(
             key,
-            "a duration longer than zero: an integer with ms, s, m, h or d",
-            example,
-            |value| value.as_str().and_then(units::duration),
-        )
+            &format!("{}: {why}", shown(value)),
+            "a duration longer than zero: an integer with ms, s, m, h or d, in quotes",
+            &mend,
+        );
+        None
     }
 
     /// Reads a size of `min` to `max` bytes.

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use evenkeel_core::{ReadDraft, RungRule, WhenBusy};
-use http::{HeaderValue, StatusCode};
+use evenkeel_http::directives::ResponseDirectives;
+use http::{HeaderMap, HeaderValue, StatusCode, header::CACHE_CONTROL};
+use toml::{Spanned, de::DeValue};
 
 use super::{
     keys,
@@ -66,6 +68,8 @@ pub struct DefaultAnswer {
     pub status: StatusCode,
     /// Its media type.
     pub content_type: HeaderValue,
+    /// How long others may keep it.
+    pub cache_control: HeaderValue,
     /// Its body.
     pub body: Bytes,
 }
@@ -77,6 +81,11 @@ pub struct KeepIf {
     pub status: Vec<StatusCode>,
     /// Not a body of no bytes, nor of an empty JSON array, object or null.
     pub not_empty: bool,
+}
+
+impl DefaultAnswer {
+    /// Whoever keeps a stand-in shows it after the outage too.
+    pub const CACHE_CONTROL: &str = "no-store";
 }
 
 impl Rung {
@@ -112,6 +121,11 @@ impl Route {
             Rung::Stale(_) => None,
         })
     }
+}
+
+/// Returns the name that a route is written down with, if it is a text.
+pub(super) fn name_of<'t>(route: &'t Spanned<DeValue<'t>>) -> Option<&'t str> {
+    route.get_ref().as_table()?.get("name")?.get_ref().as_str()
 }
 
 pub(super) fn read(dependencies: &[String], earlier: &[Route], mut fields: Fields<'_, '_>) -> Option<Route> {
@@ -316,6 +330,7 @@ fn default_answer(rung: &mut Fields<'_, '_>) -> Option<DefaultAnswer> {
     let mut fields = reader.open(place, value, keys::DEFAULT)?;
     let status = fields.integer("status", 200, 599, "200").unwrap_or(200);
     let content_type = fields.required_text("content_type", "\"application/json\"");
+    let cache_control = cache_control(&mut fields);
     let body = fields.required_text("body", "\"[]\"");
     let status = u16::try_from(status)
         .ok()
@@ -341,8 +356,30 @@ fn default_answer(rung: &mut Fields<'_, '_>) -> Option<DefaultAnswer> {
     Some(DefaultAnswer {
         status,
         content_type: value?,
+        cache_control,
         body: Bytes::from(body?),
     })
+}
+
+/// Reads what a default answer says to caches; what HTTP's own grammar refuses is a problem.
+fn cache_control(fields: &mut Fields<'_, '_>) -> HeaderValue {
+    let default = HeaderValue::from_static(DefaultAnswer::CACHE_CONTROL);
+    let Some(text) = fields.text("cache_control", "\"max-age=5\"") else {
+        return default;
+    };
+    let value = HeaderValue::from_str(&text).ok().filter(|value| {
+        let headers = HeaderMap::from_iter([(CACHE_CONTROL, value.clone())]);
+        !value.is_empty() && !ResponseDirectives::of(&headers).unreadable
+    });
+    if value.is_none() {
+        fields.problem(
+            "cache_control",
+            &format!("{text:?}"),
+            "directives of Cache-Control",
+            "write `cache_control = \"max-age=5\"`, say, or remove it: it is `no-store` then",
+        );
+    }
+    value.unwrap_or(default)
 }
 
 fn keep_if(fields: &mut Fields<'_, '_>) -> KeepIf {

@@ -19,7 +19,10 @@ use super::{
     router::Router,
     upstream::Upstream,
 };
-use crate::config::{Breaker, Contract};
+use crate::{
+    config::{Breaker, Contract},
+    telemetry::{Blame, Log, Outages},
+};
 
 /// Requests that never became a call, by what was wrong with them.
 pub(crate) const MISDIRECTED: [ProblemKind; 3] = [
@@ -32,6 +35,7 @@ pub(crate) const MISDIRECTED: [ProblemKind; 3] = [
 #[derive(Debug)]
 pub struct App {
     pub(crate) engine: Engine,
+    pub(crate) log: Log,
     pub(crate) memory: Memory<super::whole::Reply>,
     pub(crate) buffers: Buffers,
     pub(crate) limits: Limits,
@@ -90,6 +94,7 @@ impl App {
             }
         }
         problems.or(Self {
+            log: Log::to_stderr(engine),
             engine: common.engine,
             memory,
             buffers: common.buffers,
@@ -145,6 +150,22 @@ impl App {
     #[must_use]
     pub fn buffered(&self) -> usize {
         self.buffers.used()
+    }
+
+    /// Writes what has happened since the last time to the log.
+    pub(crate) fn log_events(&self, outages: &mut Outages) {
+        for event in self.engine.drain_events() {
+            if let Some(line) = outages.line(&event, |name, class| self.blame(name, class)) {
+                self.log.line(&line);
+            }
+        }
+    }
+
+    fn blame(&self, name: &str, class: Option<evenkeel::Class>) -> Blame {
+        self.dependencies
+            .iter()
+            .find(|(dependency, _)| dependency.name() == name)
+            .map_or_else(Blame::default, |(_, upstream)| upstream.blame(class))
     }
 
     /// Looks after idle connections. Called every [`super::upstream::SWEEP_EVERY`].

@@ -8,7 +8,7 @@ use http::{HeaderMap, HeaderValue, Uri, header::HOST};
 ///
 /// # Errors
 /// What is wrong, in words for the client (rule M08).
-pub(super) fn of_request(uri: &Uri, headers: &HeaderMap) -> Result<HeaderValue, &'static str> {
+pub(crate) fn of_request(uri: &Uri, headers: &HeaderMap) -> Result<HeaderValue, &'static str> {
     let mut lines = headers.get_all(HOST).iter();
     let (Some(host), None) = (lines.next(), lines.next()) else {
         return Err("exactly one Host field is needed");

@@ -46,7 +46,11 @@ pub(crate) async fn handle(app: &App, peer: &Arc<Peer>, request: Request<Incomin
         .path_and_query()
         .map_or("", |target| target.as_str());
     let work = Arc::clone(&exchange);
-    let work = move |_call, permit| async move { work.run(permit).await };
+    let work = move |_call, permit| async move {
+        work.run(permit)
+            .await
+            .inspect_err(|trouble| work.route.upstream.note(trouble))
+    };
     let guard = &exchange.route.guard;
     let end = if exchange.route.coalesces && exchange.is_one_callers_own() {
         guard.call_alone(whose, target, Some(&usable), work).await

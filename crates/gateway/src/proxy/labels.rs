@@ -13,10 +13,11 @@ use evenkeel_http::{
     freshness::{DataFreshness, X_DATA_FRESHNESS},
     proxy_status::{ProxyError, ProxyStatus},
 };
-use http::{HeaderMap, HeaderValue, header::AGE};
+use http::{HeaderMap, HeaderValue, Response, header::AGE};
 
 use super::{
     keep::is_degraded,
+    outbound::Outbound,
     trouble::Trouble,
     whole::{Reply, Whole},
 };
@@ -24,21 +25,27 @@ use super::{
 /// The name under which this gateway speaks in `Via`, `Cache-Status` and `Proxy-Status`.
 pub const NAME: &str = "evenkeel";
 
-/// The labels of live answers, made once.
-#[derive(Debug)]
-pub(crate) struct Labels {
-    passed: HeaderValue,
-    stored: HeaderValue,
+/// What the gateway's cache did with a live answer. Written out in `docs/reference/labels.md`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Stored {
+    /// The store has it.
+    pub(super) kept: bool,
+    /// It came with the attempt of another request.
+    pub(super) joined: bool,
 }
+
+/// The `Cache-Status` of live answers, made once: by `joined`, then by `kept`.
+#[derive(Debug)]
+pub(crate) struct Labels([[HeaderValue; 2]; 2]);
 
 impl Labels {
     pub(crate) fn new() -> Self {
-        let label = |stored| {
+        let label = |joined: bool, stored| {
             let handling = Handling::Forwarded {
                 why: Forward::Bypass,
                 status: None,
                 stored,
-                collapsed: None,
+                collapsed: joined.then_some(true),
             };
             CacheStatus {
                 cache: NAME,
@@ -48,22 +55,29 @@ impl Labels {
             }
             .to_value()
         };
-        Self {
-            passed: label(false),
-            stored: label(true),
-        }
+        Self([false, true].map(|joined| [false, true].map(|kept| label(joined, kept))))
     }
 
-    /// Labels an answer that was asked for. An error answer that is passed on has no data, so no freshness.
-    pub(super) fn live(&self, headers: &mut HeaderMap, stored: bool, is_data: bool) {
-        let status = if stored { &self.stored } else { &self.passed };
-        headers.append(CACHE_STATUS, status.clone());
+    fn of(&self, Stored { kept, joined }: Stored) -> &HeaderValue {
+        let [apart, together] = &self.0;
+        let [passed, stored] = if joined { together } else { apart };
+        if kept { stored } else { passed }
+    }
+
+    /// Labels an answer that was asked for. An error or a refusal that is passed on holds no data, so it has no
+    /// freshness either, whatever the dependency says.
+    pub(super) fn live(&self, response: &mut Response<Outbound>, stored: Stored) {
+        let is_error = response.status().is_client_error() || response.status().is_server_error();
+        let headers = response.headers_mut();
+        headers.append(CACHE_STATUS, self.of(stored).clone());
         // What an upstream says about being degraded stays true here.
-        if is_data && !is_degraded(headers) {
-            headers.insert(
-                X_DATA_FRESHNESS,
-                HeaderValue::from_static(DataFreshness::Fresh.as_str()),
-            );
+        if is_degraded(headers) {
+            return;
+        }
+        if is_error {
+            headers.remove(X_DATA_FRESHNESS);
+        } else {
+            DataFreshness::Fresh.set_on(headers);
         }
     }
 }
@@ -159,13 +173,14 @@ pub(super) fn failure(
 const fn of_reason(reason: Reason, connected: bool) -> Option<ProxyError> {
     Some(match reason {
         Reason::DependencyFailed => ProxyError::ConnectionTerminated,
-        Reason::TimedOut if connected => ProxyError::HttpResponseTimeout,
-        Reason::TimedOut => ProxyError::ConnectionTimeout,
+        // A probe that failed without an error of its own ran out of time.
+        Reason::TimedOut | Reason::ProbeFailed if connected => ProxyError::HttpResponseTimeout,
+        Reason::TimedOut | Reason::ProbeFailed => ProxyError::ConnectionTimeout,
         Reason::Cut => ProxyError::HttpResponseIncomplete,
         Reason::ErrorAnswer => return None,
         Reason::Busy => ProxyError::HttpRequestError,
         Reason::Fault => ProxyError::ProxyInternalError,
-        Reason::BreakerOpen | Reason::ProbeFailed | Reason::Ramping => ProxyError::DestinationUnavailable,
+        Reason::BreakerOpen | Reason::Ramping => ProxyError::DestinationUnavailable,
         Reason::AtCapacity => ProxyError::ConnectionLimitReached,
         Reason::Held => ProxyError::ProxyInternalResponse,
     })

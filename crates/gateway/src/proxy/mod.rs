@@ -32,6 +32,7 @@ pub use link::RESPONSE_HEAD_MAX;
 pub use refuse::RETRY_AFTER_DEFAULT;
 pub use upstream::{IDLE_MAX, SWEEP_EVERY};
 
+pub(crate) use authority::of_request;
 pub(crate) use keep::Why;
 pub(crate) use route::Route;
 pub(crate) use server::{Connections, Stop, serve, serve_with};

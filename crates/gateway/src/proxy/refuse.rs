@@ -89,14 +89,17 @@ const fn kind_of(reason: Option<Reason>) -> ProblemKind {
         }
         Some(Reason::TimedOut) => ProblemKind::TimedOut,
         Some(Reason::Fault) | None => ProblemKind::Fault,
-        Some(Reason::BreakerOpen | Reason::ProbeFailed | Reason::Ramping) => ProblemKind::BreakerOpen,
+        Some(Reason::BreakerOpen | Reason::Ramping) => ProblemKind::BreakerOpen,
+        Some(Reason::ProbeFailed) => ProblemKind::ProbeFailed,
         Some(Reason::AtCapacity) => ProblemKind::AtCapacity,
         Some(Reason::Held) => ProblemKind::Held,
     }
 }
 
 fn of_problem(problem: &Problem<'_>) -> Response<Outbound> {
-    let mut response = Response::new(Outbound::bytes(Bytes::from(problem.to_json()), None));
+    // A line of its own in a terminal and in a log.
+    let body = problem.to_json() + "\n";
+    let mut response = Response::new(Outbound::bytes(Bytes::from(body), None));
     *response.status_mut() = problem.status();
     problem.set_headers(response.headers_mut());
     response

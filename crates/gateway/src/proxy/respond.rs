@@ -8,13 +8,14 @@ use evenkeel::{Answer, Ending, Rung, Unanswered};
 use http::{
     HeaderMap, HeaderValue, Method, Response, StatusCode,
     header::{
-        CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, IF_NONE_MATCH,
+        CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG,
+        IF_NONE_MATCH,
     },
 };
 
 use super::{
     exchange::{Exchange, Handed},
-    labels::{self, Labels},
+    labels::{self, Labels, Stored},
     outbound::Outbound,
     refuse,
     trouble::Trouble,
@@ -30,7 +31,7 @@ pub(super) fn respond(
     let handed = std::mem::take(&mut *exchange.handed.lock());
     let connected = exchange.connected.load(Ordering::Relaxed);
     match end {
-        Ok(answer) if answer.rung == Rung::Live => live(exchange, answer.value, handed, labels),
+        Ok(answer) if answer.rung == Rung::Live => live(exchange, answer, handed, labels),
         Ok(answer) => stand_in(exchange, &answer, connected),
         Err(end) => match (end.ending, &end.cause) {
             (Ending::Failed, Some(Trouble::ErrorAnswer(status, whole))) => {
@@ -42,13 +43,22 @@ pub(super) fn respond(
     }
 }
 
-fn live(exchange: &Exchange, reply: Reply, handed: Handed, labels: &Labels) -> Response<Outbound> {
+fn live(
+    exchange: &Exchange,
+    answer: Answer<Reply, Trouble>,
+    handed: Handed,
+    labels: &Labels,
+) -> Response<Outbound> {
+    let stored = Stored {
+        kept: answer.kept,
+        joined: answer.joined,
+    };
     let Handed {
         headers,
         stream,
         lease,
     } = handed;
-    let mut response = match reply {
+    let mut response = match answer.value {
         Reply::Streamed(status, _) => {
             let body = stream.map_or(Outbound::Empty, Outbound::Stream);
             with_status(status, headers.unwrap_or_default(), body)
@@ -56,14 +66,11 @@ fn live(exchange: &Exchange, reply: Reply, handed: Handed, labels: &Labels) -> R
         Reply::Whole(whole) => {
             // The fields as they came, if this is the one who asked; a copy for those who joined.
             let (status, body) = (whole.status, whole.body.clone());
-            let stored = whole.terms.keep == evenkeel::Keep::Yes && exchange.route.keeps;
             let headers = headers.unwrap_or_else(|| match Arc::try_unwrap(whole) {
                 Ok(whole) => whole.headers,
                 Err(shared) => shared.headers.clone(),
             });
-            let mut response = with_status(status, headers, Outbound::bytes(body, lease));
-            labels.live(response.headers_mut(), stored, true);
-            return finished(exchange, response);
+            with_status(status, headers, Outbound::bytes(body, lease))
         }
         // The engine never calls a default live.
         Reply::Default(answer) => with_status(
@@ -72,7 +79,7 @@ fn live(exchange: &Exchange, reply: Reply, handed: Handed, labels: &Labels) -> R
             Outbound::bytes(answer.body.clone(), None),
         ),
     };
-    labels.live(response.headers_mut(), false, true);
+    labels.live(&mut response, stored);
     finished(exchange, response)
 }
 
@@ -86,6 +93,7 @@ fn stand_in(exchange: &Exchange, answer: &Answer<Reply, Trouble>, connected: boo
         Reply::Default(constant) => {
             let mut headers = HeaderMap::new();
             headers.insert(CONTENT_TYPE, constant.content_type.clone());
+            headers.insert(CACHE_CONTROL, constant.cache_control.clone());
             with_status(
                 constant.status,
                 headers,
@@ -119,7 +127,7 @@ fn passed_on(
         (None, Some(stream)) => with_status(status, headers.unwrap_or_default(), Outbound::Stream(stream)),
         (None, None) => return None,
     };
-    labels.live(response.headers_mut(), false, false);
+    labels.live(&mut response, Stored::default());
     Some(response)
 }
 

@@ -28,7 +28,7 @@ use tokio::{
 };
 
 use super::{app::App, forward::Peer, handle::handle, limits::Limits, patient::Patient};
-use crate::telemetry::log;
+use crate::telemetry::{Level, Log};
 
 /// The wish to stop, told once to everybody who runs.
 #[derive(Debug, Default)]
@@ -117,6 +117,7 @@ pub(crate) async fn serve(listener: TcpListener, app: Arc<App>, connections: Con
     let limits = app.limits;
     accept(
         listener,
+        app.log.clone(),
         connections,
         Arc::clone(&stop),
         move |stream, from, place| {
@@ -138,6 +139,7 @@ pub(crate) async fn serve(listener: TcpListener, app: Arc<App>, connections: Con
 /// Takes connections for a service that is the same for all, until it is told to stop.
 pub(crate) async fn serve_with<F, B>(
     listener: TcpListener,
+    log: Log,
     limits: Limits,
     connections: Connections,
     stop: Arc<Stop>,
@@ -148,6 +150,7 @@ pub(crate) async fn serve_with<F, B>(
 {
     accept(
         listener,
+        log,
         connections,
         Arc::clone(&stop),
         move |stream, _, place| {
@@ -169,6 +172,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 async fn accept(
     listener: TcpListener,
+    log: Log,
     connections: Connections,
     stop: Arc<Stop>,
     mut taken: impl FnMut(TcpStream, SocketAddr, Place),
@@ -193,7 +197,7 @@ async fn accept(
                     }
                 }
                 Err(error) => {
-                    log::line("accept-failed", &[("error", &error.to_string())]);
+                    log.note(Level::Error, "accept-failed", &[("error", &error.to_string())]);
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                 }
             },

@@ -5,15 +5,17 @@
 use std::{
     cell::Cell,
     collections::VecDeque,
-    io,
+    fmt, io,
     net::{IpAddr, SocketAddr},
     sync::{
         Arc,
-        atomic::{AtomicU32, AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering},
     },
     time::Duration,
 };
 
+use evenkeel::{Class, Outage};
+use evenkeel_http::proxy_status::ProxyError;
 use http::Response;
 use hyper::body::Incoming;
 use parking_lot::Mutex;
@@ -23,7 +25,7 @@ use super::{
     link::{Broken, Link, Outgoing},
     trouble::Trouble,
 };
-use crate::config;
+use crate::{config, telemetry::Blame};
 
 /// The most idle connections per worker and upstream; one more closes the oldest.
 pub const IDLE_MAX: usize = 128;
@@ -40,6 +42,17 @@ pub(crate) struct Upstream {
     /// One list per worker, so that workers do not meet; a thread from outside shares one of them.
     idle: Box<[Mutex<VecDeque<Idle>>]>,
     sweeps: AtomicU32,
+    /// What the log tells of the latest failure.
+    last: Mutex<Last>,
+    /// The connection that was begun last is not there yet, or was not in time.
+    connecting: AtomicBool,
+}
+
+/// The latest failure of each kind.
+#[derive(Clone, Copy, Debug, Default)]
+struct Last {
+    error: Option<ProxyError>,
+    status: Option<u16>,
 }
 
 #[derive(Debug)]
@@ -48,13 +61,22 @@ enum Address {
     Named(String, u16),
 }
 
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Known(address) => address.fmt(f),
+            Self::Named(host, port) => write!(f, "{host}:{port}"),
+        }
+    }
+}
+
 struct Idle {
     link: Box<Link>,
     since: u32,
 }
 
-impl std::fmt::Debug for Idle {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for Idle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Idle")
             .field("since", &self.since)
             .finish_non_exhaustive()
@@ -78,6 +100,8 @@ impl Upstream {
             address,
             idle: (0..workers.max(1)).map(|_| Mutex::default()).collect(),
             sweeps: AtomicU32::new(0),
+            last: Mutex::default(),
+            connecting: AtomicBool::new(false),
         })
     }
 
@@ -124,18 +148,42 @@ impl Upstream {
     pub(crate) fn sweep(&self) {
         let now = self.sweeps.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
         for list in &self.idle {
-            let all = std::mem::take(&mut *list.lock());
-            let mut kept: VecDeque<Idle> = all
-                .into_iter()
-                .filter_map(|mut idle| {
-                    let young = now.wrapping_sub(idle.since) < IDLE_SWEEPS;
-                    (young && idle.link.is_usable()).then_some(idle)
-                })
-                .collect();
-            // Connections put back meanwhile are newer: they stay behind.
-            let mut list = list.lock();
-            kept.append(&mut list);
-            *list = kept;
+            sweep_list(list, IDLE_MAX, |idle| {
+                now.wrapping_sub(idle.since) < IDLE_SWEEPS && idle.link.is_usable()
+            });
+        }
+    }
+
+    /// Remembers a failure for the log.
+    pub(super) fn note(&self, trouble: &Trouble) {
+        let mut last = self.last.lock();
+        match trouble.status() {
+            Some(status) => last.status = Some(status.as_u16()),
+            None => last.error = trouble.proxy_error(),
+        }
+    }
+
+    /// Says what is known of the latest failure of this class.
+    pub(super) fn blame(&self, class: Option<Class>) -> Blame {
+        let last = *self.last.lock();
+        let (error, status) = match class {
+            Some(Class::Outage(Outage::TimedOut)) if self.connecting.load(Ordering::Relaxed) => {
+                (Some(ProxyError::ConnectionTimeout), None)
+            }
+            Some(Class::Outage(Outage::TimedOut)) => (Some(ProxyError::HttpResponseTimeout), None),
+            Some(Class::Outage(Outage::Failed)) => (last.error, None),
+            Some(Class::Outage(Outage::Cut)) => (Some(ProxyError::HttpResponseIncomplete), None),
+            Some(Class::Outage(Outage::ErrorAnswer)) => (None, last.status),
+            Some(Class::Fault) => (Some(ProxyError::ProxyInternalError), None),
+            Some(
+                Class::Answer | Class::Refusal | Class::Gone | Class::Busy | Class::Local | Class::Cancelled,
+            )
+            | None => (None, None),
+        };
+        Blame {
+            error: error.map(ProxyError::as_str),
+            status,
+            upstream: Some(self.address.to_string()),
         }
     }
 
@@ -151,10 +199,14 @@ impl Upstream {
     }
 
     async fn connect(&self) -> Result<Link, Trouble> {
+        // Whoever runs out of time here is dropped and leaves the mark as it is.
+        self.connecting.store(true, Ordering::Relaxed);
         let connected = match &self.address {
-            Address::Known(address) => TcpStream::connect(address).await,
-            Address::Named(host, port) => self.connect_by_name(host, *port).await?,
+            Address::Known(address) => Ok(TcpStream::connect(address).await),
+            Address::Named(host, port) => self.connect_by_name(host, *port).await,
         };
+        self.connecting.store(false, Ordering::Relaxed);
+        let connected = connected?;
         let stream = connected.map_err(|error| Trouble::of_connecting(&error))?;
         stream
             .set_nodelay(true)
@@ -180,6 +232,29 @@ impl Upstream {
     }
 }
 
+/// Looks at each of a list once, the oldest first, and leaves out what is not to be kept.
+///
+/// One at a time is taken out while it is looked at, without the lock: requests meanwhile find all the others, and
+/// no more than `most` are ever in the list. Where others take and put at the same time, one may be passed over until
+/// the next sweep.
+fn sweep_list<T>(list: &Mutex<VecDeque<T>>, most: usize, mut keep: impl FnMut(&mut T) -> bool) {
+    let (mut place, count) = (0, list.lock().len());
+    for _ in 0..count {
+        let Some(mut one) = list.lock().remove(place) else {
+            return;
+        };
+        if !keep(&mut one) {
+            continue;
+        }
+        let mut list = list.lock();
+        if list.len() < most {
+            place = place.min(list.len());
+            list.insert(place, one);
+            place += 1;
+        }
+    }
+}
+
 /// The most addresses of one name that are tried in one attempt.
 const ADDRESSES_MAX: usize = 8;
 
@@ -193,4 +268,45 @@ fn worker() -> usize {
         }
         own.get()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sweep_leaves_every_connection_but_the_one_it_looks_at_where_requests_find_it() {
+        let list = Mutex::new(VecDeque::from([1, 2, 3, 4]));
+        let mut order = Vec::new();
+        sweep_list(&list, 4, |one| {
+            assert_eq!(
+                list.lock().len(),
+                4 - order.iter().filter(|seen| **seen == 2).count() - 1
+            );
+            order.push(*one);
+            *one != 2
+        });
+        assert_eq!(order, [1, 2, 3, 4], "the oldest first, each once");
+        assert_eq!(*list.lock(), [1, 3, 4], "in the order of before");
+    }
+
+    #[test]
+    fn a_list_that_fills_up_during_a_sweep_stays_within_its_bound() {
+        let list = Mutex::new(VecDeque::from([1, 2]));
+        sweep_list(&list, 2, |_| {
+            let mut list = list.lock();
+            if list.len() < 2 {
+                list.push_back(9);
+            }
+            true
+        });
+        assert!(list.lock().len() <= 2);
+        // And one that is emptied meanwhile stays empty.
+        let list = Mutex::new(VecDeque::from([1, 2]));
+        sweep_list(&list, 2, |_| {
+            list.lock().clear();
+            false
+        });
+        assert!(list.lock().is_empty());
+    }
 }

@@ -177,6 +177,7 @@ impl Scrape {
         let misdirected = app.misdirected().map(|(kind, count)| (vec![kind.word()], count));
         out.write(&series::MISDIRECTED, misdirected)?;
         out.write(&series::EVENTS_LOST, one(app.engine.events_lost()))?;
+        out.write(&series::LOG_LINES_LOST, one(app.log.lost()))?;
         let version = std::iter::once((vec![env!("CARGO_PKG_VERSION")], 1));
         out.write(&series::BUILD_INFO, version)
     }

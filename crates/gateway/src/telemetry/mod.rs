@@ -2,8 +2,14 @@
 //! It exists so that both speak the engine's words and come from the engine's own counters.
 //! It refuses to count by itself what the engine counts already.
 
-pub mod log;
+mod line;
+mod log;
 mod metrics;
+mod outages;
 pub mod series;
 
+pub use line::{Level, Line};
+pub use log::Log;
+
 pub(crate) use metrics::Metrics;
+pub(crate) use outages::{Blame, Outages};

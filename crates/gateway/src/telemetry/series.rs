@@ -151,6 +151,11 @@ pub(super) const EVENTS_LOST: Series = counter(
     &[],
     "Changes of state that were not logged because too many came at once",
 );
+pub(super) const LOG_LINES_LOST: Series = counter(
+    "evenkeel_log_lines_lost",
+    &[],
+    "Lines of the log that could not be written, or came while too many waited to be",
+);
 pub(super) const BUILD_INFO: Series = gauge(
     "evenkeel_build_info",
     &["version"],
@@ -180,5 +185,6 @@ pub const ALL: &[Series] = &[
     CLIENT_CONNECTIONS,
     MISDIRECTED,
     EVENTS_LOST,
+    LOG_LINES_LOST,
     BUILD_INFO,
 ];

@@ -430,6 +430,15 @@ pub async fn get_with(address: SocketAddr, path: &str, fields: &[(&str, &str)]) 
     Client::connect(address).await.get(path, fields).await
 }
 
+/// One request to an administration port, under this host name.
+pub async fn get_admin(address: SocketAddr, host: &str, path: &str) -> Answer {
+    let mut client = Client::connect(address).await;
+    client
+        .send(&format!("GET {path} HTTP/1.1\r\nhost: {host}\r\n\r\n"))
+        .await;
+    client.answer(false).await
+}
+
 /// A gateway and the clock that it lives by.
 pub struct Bench {
     pub gateway: Gateway,
@@ -483,7 +492,9 @@ impl Bench {
     }
 
     pub async fn metrics(&self) -> String {
-        get(self.gateway.admin_address(), "/metrics").await.text()
+        get_admin(self.gateway.admin_address(), "localhost", "/metrics")
+            .await
+            .text()
     }
 
     /// Returns the value of one series, written as in the export.

@@ -6,7 +6,7 @@ use evenkeel::Engine;
 use evenkeel_gateway::{Gateway, StartError, config, proxy::Limits};
 use tokio::net::TcpStream;
 
-use crate::kit::{Bench, Client, Origin, PATIENCE, Reply, STALE, contract, get, until};
+use crate::kit::{Bench, Client, Origin, PATIENCE, Reply, STALE, contract, get, get_admin, until};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn stopping_takes_no_new_connections_and_finishes_what_runs() {
@@ -124,19 +124,49 @@ async fn the_gateway_is_live_and_ready_also_when_everything_it_asks_is_down() {
     bench.get("/r/1").await;
     let admin = bench.gateway.admin_address();
     for path in ["/livez", "/readyz"] {
-        assert_eq!(get(admin, path).await.status, 200);
+        assert_eq!(get_admin(admin, "localhost", path).await.status, 200);
     }
-    assert_eq!(get(admin, "/").await.status, 404);
-    let answer = Client::connect(admin)
-        .await
-        .request("POST", "/metrics", &[])
+    assert_eq!(get_admin(admin, "localhost", "/").await.status, 404);
+    let mut client = Client::connect(admin).await;
+    client
+        .send("POST /metrics HTTP/1.1\r\nhost: localhost\r\n\r\n")
         .await;
+    let answer = client.answer(false).await;
     assert_eq!((answer.status, answer.header("allow")), (405, Some("GET, HEAD")));
     assert_eq!(
         get(bench.address(), "/metrics").await.status,
         404,
         "not where traffic is"
     );
+}
+
+/// A page in a browser whose name resolves to this machine says that name in `Host`.
+#[tokio::test]
+async fn the_administration_port_is_not_read_under_a_name_that_somebody_else_controls() {
+    let origin = Origin::always(Reply::ok("x")).await;
+    let bench = Bench::start(&contract(origin.address, "", "")).await;
+    let admin = bench.gateway.admin_address();
+    let own = admin.to_string();
+    for host in [
+        own.as_str(),
+        "127.0.0.1",
+        "10.1.2.3:9181",
+        "[::1]:9181",
+        "LOCALHOST:9181",
+    ] {
+        assert_eq!(get_admin(admin, host, "/metrics").await.status, 200, "{host}");
+    }
+    for host in [
+        "rebound.example",
+        "localhost.example:9181",
+        "127.0.0.1.example",
+        "",
+        "[::1",
+    ] {
+        let answer = get_admin(admin, host, "/metrics").await;
+        assert_eq!(answer.status, 421, "{host}");
+        assert!(answer.text().contains("/problems/wrong-host"), "{host}");
+    }
 }
 
 /// PM2: every reachable pair is there from the start, as zero.

@@ -35,6 +35,7 @@ async fn an_open_breaker_asks_nobody_and_says_when_to_come_back() {
         Some("evenkeel; error=destination_unavailable")
     );
     assert!(answer.text().contains("/problems/breaker-open"));
+    assert!(answer.text().ends_with("}\n"), "a line of its own");
     assert_eq!(origin.hits(), hits, "h03: the origin was not asked");
     assert!(state(&bench, "open").await);
     let text = bench.metrics().await;
@@ -111,10 +112,41 @@ async fn a_failed_probe_without_a_rung_is_told_with_the_next_instant() {
         "{}",
         answer.text()
     );
+    assert!(answer.text().contains("/problems/probe-failed"), "it was sent");
+    assert_eq!(
+        answer.header("proxy-status"),
+        Some("evenkeel; error=connection_refused")
+    );
     assert_eq!(
         answer.header("retry-after"),
         Some("1"),
         "the open period, not the default"
+    );
+}
+
+#[tokio::test]
+async fn a_probe_that_ran_out_of_time_is_told_as_that() {
+    let origin = Origin::always(Reply::status(500)).await;
+    let dependency = format!("timeout = \"100ms\"\n{}", TRIPS_AT_TWO.replace("1s", "100ms"));
+    let bench = Bench::start(&contract(origin.address, &dependency, "")).await;
+    bench.get("/r/1").await;
+    bench.get("/r/1").await;
+    origin.now(Reply::hang());
+    let due = || bench.gateway.app().dependency("d").unwrap().status().next_probe;
+    until("the probe is due", || {
+        due().is_some_and(|at| at <= bench.gateway.app().engine().now().mono)
+    })
+    .await;
+    let answer = bench.get("/r/1").await;
+    assert_eq!(answer.status, 503);
+    assert!(
+        answer.text().contains("/problems/probe-failed"),
+        "{}",
+        answer.text()
+    );
+    assert_eq!(
+        answer.header("proxy-status"),
+        Some("evenkeel; error=http_response_timeout")
     );
 }
 
@@ -125,9 +157,18 @@ async fn x4_only_four_statuses_are_outages() {
     let bench = Bench::start(&contract(origin.address, "breaker = \"off\"", STALE)).await;
     bench.get("/r/1").await;
     for status in [400, 401, 403, 409, 422, 429, 501, 505, 507] {
-        origin.now(Reply::status(status).body("real"));
+        origin.now(
+            Reply::status(status)
+                .body("real")
+                .header("x-data-freshness", "fresh"),
+        );
         let answer = bench.get("/r/1").await;
         assert_eq!((answer.status, answer.text().as_str()), (status, "real"));
+        assert_eq!(
+            answer.header("x-data-freshness"),
+            None,
+            "{status}: no data of ours"
+        );
     }
     for status in [500, 502, 503, 504] {
         origin.now(Reply::status(status).body("broken"));
@@ -162,6 +203,11 @@ async fn g35_a_default_carries_nothing_of_the_answer_it_stands_in_for() {
         Some("r;rung=default;reason=error-answer")
     );
     assert_eq!(answer.header("cache-status"), None, "cs6");
+    assert_eq!(
+        answer.header("cache-control"),
+        Some("no-store"),
+        "nobody downstream keeps a stand-in for longer than it stands in"
+    );
     for field in ["x-debug", "set-cookie", "age", "via"] {
         assert_eq!(answer.header(field), None, "{field}");
     }

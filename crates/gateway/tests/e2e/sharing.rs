@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::kit::{Bench, NO_BREAKER, Origin, Reply, STALE, contract};
+use crate::kit::{Bench, NO_BREAKER, Origin, Reply, STALE, contract, contract_with};
 
 /// An origin that tells everybody who they are.
 async fn mirror(cache_control: &'static str) -> Origin {
@@ -261,12 +261,40 @@ async fn equal_calls_at_the_same_time_share_one_attempt_where_the_contract_says_
     let calls: Vec<_> = (0..10)
         .map(|_| tokio::spawn(async move { crate::kit::get(address, "/r/1").await }))
         .collect();
+    let mut labels = Vec::new();
     for call in calls {
-        assert_eq!(call.await.unwrap().text(), "one");
+        let answer = call.await.unwrap();
+        assert_eq!(answer.text(), "one");
+        labels.push(answer.header("cache-status").unwrap().to_owned());
     }
+    labels.sort();
+    labels.dedup();
+    assert_eq!(
+        labels,
+        ["evenkeel; fwd=bypass", "evenkeel; fwd=bypass; collapsed"],
+        "rfc 9211 2.6: who joined says so"
+    );
     assert_eq!(origin.hits(), 1);
     assert_eq!(
         bench.metric("evenkeel_calls_joined_total{route=\"r\"}").await,
         Some(9)
     );
+}
+
+/// Rule CS5: `stored` is said of what the store has, not of what it was given.
+#[tokio::test]
+async fn an_answer_that_the_store_cannot_take_is_not_called_stored() {
+    for (size, label) in [
+        (1 << 20, "evenkeel; fwd=bypass"),
+        (1 << 19, "evenkeel; fwd=bypass; stored"),
+    ] {
+        let origin = Origin::always(Reply::ok(vec![b'x'; size])).await;
+        let text = contract_with(origin.address, "memory = \"1MiB\"", NO_BREAKER, STALE);
+        let bench = Bench::start(&text).await;
+        assert_eq!(
+            bench.get("/r/1").await.header("cache-status"),
+            Some(label),
+            "{size}"
+        );
+    }
 }

@@ -1,0 +1,127 @@
+//! Decides what does not fit together across the tables of a contract: what nobody uses, and whose deadline comes
+//! before whose timeout.
+//! It exists because such a mistake is in no single table, and shows only in the incident that it spoils.
+//! It refuses to guess: where a route names nobody, or somebody who is not there, nothing is called unused.
+
+use std::time::Duration;
+
+use toml::{Spanned, de::DeValue};
+
+use super::{
+    reader::Reader,
+    route::{Route, name_of},
+    units,
+};
+
+/// What the routes of a contract say about their dependencies, as far as it can be read.
+#[derive(Debug, Default)]
+pub(super) struct Askers(Vec<Asker>);
+
+/// A route, as far as it concerns its dependency.
+#[derive(Debug)]
+pub(super) struct Asker {
+    index: usize,
+    name: Option<String>,
+    from: Option<String>,
+    pub(super) deadline: Duration,
+}
+
+impl Asker {
+    /// Returns how problems name the route: by its place, and by its name where it has one.
+    pub(super) fn label(&self) -> String {
+        self.name.as_ref().map_or_else(
+            || format!("routes[{}]", self.index),
+            |name| format!("routes[{}] \"{}\"", self.index, name.escape_debug()),
+        )
+    }
+}
+
+impl Askers {
+    /// Reads them; what is wrong with a route is told where routes are read.
+    pub(super) fn of(routes: Option<&Spanned<DeValue<'_>>>) -> Self {
+        let list = routes.and_then(|routes| routes.get_ref().as_array());
+        let read = |(index, route): (usize, &Spanned<DeValue<'_>>)| {
+            let text = |key: &str| {
+                let value = route.get_ref().as_table()?.get(key)?;
+                value.get_ref().as_str().map(str::to_owned)
+            };
+            Asker {
+                index,
+                name: name_of(route).map(str::to_owned),
+                from: text("from"),
+                deadline: text("deadline")
+                    .and_then(|text| units::duration(&text).ok())
+                    .unwrap_or(Route::DEADLINE),
+            }
+        };
+        Self(list.into_iter().flatten().enumerate().map(read).collect())
+    }
+
+    /// Returns the route with the shortest deadline of those that ask this dependency.
+    pub(super) fn most_pressed(&self, dependency: &str) -> Option<&Asker> {
+        self.0
+            .iter()
+            .filter(|asker| asker.from.as_deref() == Some(dependency))
+            .min_by_key(|asker| asker.deadline)
+    }
+
+    /// Adds a problem for each dependency that no route asks.
+    pub(super) fn refuse_unused(&self, reader: &mut Reader<'_>, dependencies: Option<&Spanned<DeValue<'_>>>) {
+        let names = tables(dependencies);
+        let is_known = |asker: &Asker| names.iter().any(|(name, _)| asker.from.as_ref() == Some(name));
+        if !self.0.iter().all(is_known) {
+            return;
+        }
+        for (name, value) in &names {
+            if self.most_pressed(name).is_none() {
+                reader.problem(
+                    &format!("dependencies.{name}"),
+                    value.span(),
+                    "asked by no route",
+                    "dependencies that a route names in `from`: others would have no effect",
+                    &format!("add `from = \"{name}\"` to the route that should ask it, or remove it"),
+                );
+            }
+        }
+    }
+}
+
+/// Adds a problem for each resource that no dependency uses.
+pub(super) fn refuse_unused_resources(
+    reader: &mut Reader<'_>,
+    resources: Option<&Spanned<DeValue<'_>>>,
+    dependencies: Option<&Spanned<DeValue<'_>>>,
+) {
+    let names = tables(resources);
+    let used: Vec<&str> = tables(dependencies)
+        .iter()
+        .filter_map(|(_, value)| value.get_ref().as_table()?.get("uses")?.get_ref().as_array())
+        .flatten()
+        .filter_map(|used| used.get_ref().as_str())
+        .collect();
+    let is_known = |used: &&str| names.iter().any(|(name, _)| name == *used);
+    if !used.iter().all(is_known) {
+        return;
+    }
+    for (name, value) in &names {
+        if !used.contains(&name.as_str()) {
+            reader.problem(
+                &format!("resources.{name}"),
+                value.span(),
+                "used by no dependency",
+                "resources that a dependency names in `uses`: others would have no effect",
+                &format!("add `uses = [\"{name}\"]` to the dependencies that draw on it, or remove it"),
+            );
+        }
+    }
+}
+
+/// Returns what stands in a table of named things.
+fn tables<'t>(value: Option<&'t Spanned<DeValue<'t>>>) -> Vec<(String, &'t Spanned<DeValue<'t>>)> {
+    value
+        .and_then(|value| value.get_ref().as_table())
+        .into_iter()
+        .flatten()
+        .map(|(key, value)| (key.get_ref().clone().into_owned(), value))
+        .collect()
+}

@@ -80,6 +80,7 @@ async fn serve(contract: &Contract) -> ExitCode {
             _ = ticks.tick() => app.log_events(&mut outages),
         }
     };
+    app.log_events(&mut outages);
     log.note(Level::Info, "stopping", &[("signal", name)]);
     let drained = tokio::select! {
         drained = gateway.stop(contract.gateway.drain) => drained,

@@ -44,6 +44,7 @@ pub fn json(outcome: &Outcome) -> String {
             "steps": way_back.steps.iter().map(|(state, cause)| json!({"to": state.as_str(), "cause": cause})).collect::<Vec<_>>(),
         },
         "held": outcome.is_held(),
+        "broken": outcome.broken(),
     })
     .to_string()
 }
@@ -63,11 +64,13 @@ pub fn text(outcome: &Outcome) -> String {
     }
     out.push('\n');
     way_back(&mut out, outcome);
-    out.push_str(if outcome.is_held() {
-        "\n promise held"
-    } else {
-        "\n PROMISE BROKEN"
-    });
+    let broken = outcome.broken();
+    if broken.is_empty() {
+        out.push_str("\n promise held: live data while there was any, then the last good data, and a way back without a failed answer");
+    }
+    for what in broken {
+        write!(out, "\n PROMISE BROKEN: {what}").unwrap_or_default();
+    }
     out
 }
 
@@ -126,11 +129,11 @@ fn timeline(out: &mut String, run: &Run) {
 fn answer(out: &mut String, number: usize, seen: &Seen) {
     writeln!(out, " request {number}:  {}", seen.status).unwrap_or_default();
     for name in [
-        "X-Data-Freshness",
-        "Age",
-        "Cache-Status",
-        "Proxy-Status",
-        "Degraded",
+        "x-data-freshness",
+        "age",
+        "cache-status",
+        "proxy-status",
+        "degraded",
     ] {
         if let Some(value) = seen.headers.get(name).and_then(|value| value.to_str().ok()) {
             writeln!(out, "   {name}: {value}").unwrap_or_default();

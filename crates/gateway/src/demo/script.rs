@@ -97,12 +97,43 @@ impl Outcome {
     /// failed answer.
     #[must_use]
     pub fn is_held(&self) -> bool {
-        self.graceful.requests() == REQUESTS
-            && self.graceful.count(Source::Live) == DIES_AFTER
-            && self.graceful.received == DIES_AFTER as u64
-            && self.graceful.count(Source::Stale) == REQUESTS - DIES_AFTER
-            && self.way_back.failed == 0
-            && self.way_back.closed_after.is_some()
+        self.broken().is_empty()
+    }
+
+    /// Says what was promised and not held, one sentence each.
+    #[must_use]
+    pub fn broken(&self) -> Vec<String> {
+        let graceful = &self.graceful;
+        let after = REQUESTS - DIES_AFTER;
+        let (live, stale) = (graceful.count(Source::Live), graceful.count(Source::Stale));
+        let (received, failed) = (graceful.received, self.way_back.failed);
+        [
+            (
+                graceful.requests() != REQUESTS || live != DIES_AFTER || received != DIES_AFTER as u64,
+                format!(
+                    "live data while there is any: {live} of {DIES_AFTER} answers were live, and {received} requests reached the upstream"
+                ),
+            ),
+            (
+                stale != after,
+                format!(
+                    "the last good data afterwards: {stale} of {after} answers were stale, {} default, {} failed",
+                    graceful.count(Source::Default),
+                    graceful.count(Source::Failed)
+                ),
+            ),
+            (
+                failed != 0,
+                format!("a way back without a failed answer: {failed} failed"),
+            ),
+            (
+                self.way_back.closed_after.is_none(),
+                "a breaker that closes when the upstream is back: it did not".to_owned(),
+            ),
+        ]
+        .into_iter()
+        .filter_map(|(is_broken, what)| is_broken.then_some(what))
+        .collect()
     }
 }
 

@@ -2,7 +2,13 @@
 //! It exists so that serving old data touches nothing that can be down.
 //! It refuses to grow past its bound, and to replace newer data by older.
 
-use std::{fmt, hash::BuildHasher as _, mem, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    hash::{BuildHasher, Hasher},
+    mem,
+    sync::Arc,
+    time::Duration,
+};
 
 use evenkeel_core::{Facts, Mono, Wall, replaces};
 use foldhash::fast::RandomState;
@@ -58,7 +64,7 @@ pub struct Memory<T>(Arc<Shared<T>>);
 struct Shared<T> {
     /// By the hash of the key. Two keys with one hash take turns, because each is compared in full; the hash has
     /// a seed of its own in each store, so that nobody can look for such keys outside.
-    cache: Cache<u64, Arc<Snapshot<T>>, ByBytes>,
+    cache: Cache<u64, Arc<Snapshot<T>>, ByBytes, AlreadyHashed>,
     hashes: RandomState,
     retired: Retired,
 }
@@ -75,6 +81,39 @@ impl<T> fmt::Debug for Memory<T> {
             .field("bytes", &self.0.cache.weight())
             .field("limit", &self.0.cache.capacity())
             .finish()
+    }
+}
+
+/// The index is given hashes, which need no hashing.
+#[derive(Clone, Default)]
+struct AlreadyHashed;
+
+/// Hands a number on as its own hash.
+#[derive(Default)]
+struct AsItIs(u64);
+
+impl BuildHasher for AlreadyHashed {
+    type Hasher = AsItIs;
+
+    fn build_hasher(&self) -> AsItIs {
+        AsItIs::default()
+    }
+}
+
+impl Hasher for AsItIs {
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        // Nothing but whole hashes comes here; anything else still makes a number, if not a good one.
+        self.0 = bytes
+            .iter()
+            .fold(self.0, |hash, byte| hash.rotate_left(8) ^ u64::from(*byte));
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
     }
 }
 
@@ -128,7 +167,7 @@ impl<T> Memory<T> {
             .build();
         let options = options.expect("capacities are set");
         Self(Arc::new(Shared {
-            cache: Cache::with_options(options, ByBytes, Default::default(), DefaultLifecycle::default()),
+            cache: Cache::with_options(options, ByBytes, AlreadyHashed, DefaultLifecycle::default()),
             hashes: RandomState::default(),
             retired: Retired::default(),
         }))

@@ -16,13 +16,14 @@ use quick_cache::{
     OptionsBuilder, Weighter,
     sync::{Cache, DefaultLifecycle, EntryAction, EntryResult},
 };
+use smallvec::SmallVec;
 
 use crate::{key::Key, retired::Retired};
 
 /// The last good answer for one key.
 pub(crate) struct Snapshot<T> {
-    /// The whole key, beside what is read with it: the index holds only its hash.
-    key: Key,
+    /// The whole key, beside what is read with it: the index holds only its hash. Usual ones fit in here.
+    key: SmallVec<[u8; 36]>,
     pub(crate) value: T,
     /// When the attempt that produced it began.
     pub(crate) observed: Option<Mono>,
@@ -137,7 +138,7 @@ pub(crate) enum Put {
 }
 
 /// What a snapshot costs beside its value and key: index entry, counters, the snapshot's own fields.
-const OVERHEAD: u64 = 256;
+const OVERHEAD: u64 = 208;
 
 impl<T> Memory<T> {
     /// What a guard that keeps snapshots uses when it is given no store.
@@ -197,8 +198,12 @@ impl<T> Memory<T> {
         self.0.cache.shard_capacity() / 10 * 9
     }
 
+    #[inline]
     pub(crate) fn get(&self, key: &Key) -> Option<Arc<Snapshot<T>>> {
-        self.0.cache.get(&self.hash(key)).filter(|held| held.key == *key)
+        self.0
+            .cache
+            .get(&self.hash(key))
+            .filter(|held| held.key.as_slice() == key.as_slice())
     }
 
     fn hash(&self, key: &Key) -> u64 {
@@ -210,7 +215,7 @@ impl<T> Memory<T> {
         // The note comes first: a load that keeps its result in between then finds it.
         self.0.retired.note(key, at);
         drop(self.0.cache.remove_if(&self.hash(key), |held| {
-            held.key == *key && replaces(Some(at), held.rank())
+            held.key.as_slice() == key.as_slice() && replaces(Some(at), held.rank())
         }));
     }
 
@@ -248,7 +253,7 @@ impl<T> Memory<T> {
             stale_forbidden,
         } = entry;
         let snapshot = Arc::new(Snapshot {
-            key: key.clone(),
+            key: SmallVec::from_slice(key),
             value,
             observed,
             observed_wall,
@@ -260,7 +265,7 @@ impl<T> Memory<T> {
         // The old value is dropped after the store's lock is left: its drop is somebody else's code.
         let mut replaced = None;
         let held = self.0.cache.entry(&self.hash(key), None, |_, held| {
-            if held.key == *key && !replaces(snapshot.rank(), held.rank()) {
+            if held.key.as_slice() == key.as_slice() && !replaces(snapshot.rank(), held.rank()) {
                 EntryAction::Retain(Put::Superseded)
             } else if too_big {
                 EntryAction::Remove

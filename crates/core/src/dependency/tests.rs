@@ -146,3 +146,25 @@ fn load_is_measured_when_an_answer_begins_whoever_takes_how_long_for_the_rest() 
         [(1, millisecond, 0), (1, millisecond, 0), (1, millisecond, 1)]
     );
 }
+
+#[test]
+fn e21_a_failure_without_blame_neither_trips_nor_fails_a_probe() {
+    let dependency = dependency(5, Vec::new());
+    let (pass, _) = dependency.admit(NOW, Asker::Traffic, false);
+    let told = dependency.settle(pass.expect("closed"), Class::OUTAGE, false, Lane::new(0), NOW);
+    assert_eq!((told, dependency.state()), (None, Some(State::Closed)));
+
+    trip(&dependency);
+    let later = NOW.after(Duration::from_secs(10));
+    let (probe, _) = dependency.admit(later, Asker::Traffic, false);
+    let told = dependency.settle(probe.expect("due"), Class::OUTAGE, false, Lane::new(0), later);
+    assert_eq!((told, dependency.state()), (None, Some(State::HalfOpen)));
+}
+
+#[test]
+fn e34_code_that_broke_counts_as_a_failure() {
+    let dependency = dependency(5, Vec::new());
+    let (pass, _) = dependency.admit(NOW, Asker::Traffic, false);
+    let told = dependency.broke(pass.expect("closed"), Lane::new(0), NOW);
+    assert_eq!(told.map(|told| told.to), Some(State::Open));
+}

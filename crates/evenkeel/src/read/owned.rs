@@ -63,10 +63,7 @@ where
             Ok(mut ticket) => match self.in_background(&ticket) {
                 Some(runtime) => {
                     guard.probe_apart(&runtime, self.key.cloned(), ticket, work);
-                    self.refused(Refusal {
-                        reason: Reason::BreakerOpen,
-                        retry_at: None,
-                    })
+                    self.refused(NOT_WAITED_FOR)
                 }
                 None => {
                     let attempted = {
@@ -104,13 +101,9 @@ where
             }
         };
         if let Some(runtime) = self.in_background(&ticket) {
-            let refusal = Refusal {
-                reason: Reason::BreakerOpen,
-                retry_at: None,
-            };
-            flight.land(Landing::Refused(refusal), self.now.mono);
+            flight.land(Landing::Refused(NOT_WAITED_FOR), self.now.mono);
             self.guard.probe_apart(&runtime, self.key.cloned(), ticket, work);
-            return self.refused(refusal);
+            return self.refused(NOT_WAITED_FOR);
         }
         let dependency = &self.guard.dependency.0;
         ticket.limit = if ticket.is_probe() {
@@ -185,6 +178,12 @@ where
             .unwrap_or_else(|| self.now.mono.after(flight::LEASE))
     }
 }
+
+/// What a call gets whose attempt goes on as a probe in the background: a rung answers for the open breaker.
+const NOT_WAITED_FOR: Refusal = Refusal {
+    reason: Reason::BreakerOpen,
+    retry_at: None,
+};
 
 /// What waiting for a flight came to.
 enum Waited<T, E> {

@@ -5,6 +5,7 @@
 mod apart;
 mod attempt;
 mod builder;
+mod held;
 mod owned;
 mod running;
 mod shared;
@@ -14,6 +15,7 @@ use std::{fmt, marker::PhantomData, pin::pin, sync::Arc, time::SystemTime};
 use evenkeel_core::{Asker, Mono, Problems, ReadContract};
 
 pub use builder::{Classified, Classifier, LadderRung, ReadBuilder, Terms, Unclassified, default, stale};
+pub use held::{Bring, Held, Moment, Together};
 
 use crate::{
     answer::{Answer, Unanswered},

@@ -11,7 +11,10 @@ use crate::{
     flight::{self, Flight, Landing, Part, Waiter, landing},
     lent::Lent,
     parked::park,
-    read::running::{End, Running},
+    read::{
+        held::Moment,
+        running::{End, Running},
+    },
     ticket::{Call, Permit, Ticket},
     until::{Outcome, until},
 };
@@ -27,9 +30,18 @@ where
         F: FnOnce(Call<'static>, Option<Permit<'static>>) -> Fut + Send + 'static,
         Fut: Future<Output = Result<T, E>> + Send + 'static,
     {
-        if let Some(end) = self.start(first) {
-            return end;
+        match self.start(first) {
+            Some(end) => end,
+            None => self.ask(may_join, work).await,
         }
+    }
+
+    /// Asks the dependency, alone or together with others.
+    pub(crate) async fn ask<F, Fut>(&mut self, may_join: bool, work: F) -> End<T, E>
+    where
+        F: FnOnce(Call<'static>, Option<Permit<'static>>) -> Fut + Send + 'static,
+        Fut: Future<Output = Result<T, E>> + Send + 'static,
+    {
         let guard = self.guard;
         // Joining: at most twice, for a flight that vanishes is replaced once.
         let flights = guard.flights.as_ref().filter(|_| may_join);
@@ -62,7 +74,7 @@ where
             Err(refusal) => self.refused(refusal),
             Ok(mut ticket) => match self.in_background(&ticket) {
                 Some(runtime) => {
-                    guard.probe_apart(&runtime, self.key.cloned(), ticket, work);
+                    guard.probe_apart(&runtime, self.kept_under().cloned(), ticket, work);
                     self.refused(NOT_WAITED_FOR)
                 }
                 None => {
@@ -81,7 +93,7 @@ where
         if !ticket.is_probe() {
             return None;
         }
-        let facts = self.look();
+        let facts = self.look(Moment::AfterFailure);
         Handle::try_current()
             .ok()
             .filter(|_| self.call.has_servable_rung(facts, self.now.mono))
@@ -102,7 +114,8 @@ where
         };
         if let Some(runtime) = self.in_background(&ticket) {
             flight.land(Landing::Refused(NOT_WAITED_FOR), self.now.mono);
-            self.guard.probe_apart(&runtime, self.key.cloned(), ticket, work);
+            self.guard
+                .probe_apart(&runtime, self.kept_under().cloned(), ticket, work);
             return self.refused(NOT_WAITED_FOR);
         }
         let dependency = &self.guard.dependency.0;
@@ -112,7 +125,7 @@ where
             dependency.own_limit(self.now.mono)
         };
         let waiter = flight.waiter();
-        let (guard, key) = (Arc::clone(self.guard), self.key.cloned());
+        let (guard, key) = (Arc::clone(self.guard), self.kept_under().cloned());
         runtime.spawn(async move { guard.fly(key.as_ref(), ticket, flight, work).await });
         match self.wait(waiter).await {
             Waited::Ended(step) => self.finish(step),

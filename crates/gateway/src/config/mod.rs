@@ -8,6 +8,7 @@ pub mod diag;
 mod gateway;
 pub mod keys;
 pub mod pattern;
+mod ramp;
 mod reader;
 mod route;
 pub mod units;

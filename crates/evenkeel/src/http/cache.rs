@@ -257,18 +257,19 @@ impl HttpCache {
     }
 
     /// Stores a complete answer that was judged storable, and supersedes what answered the same request until now.
+    /// `fields` are those that it is passed on with: without what ends at this hop, with what was added here.
     #[must_use]
     pub fn store(
         &self,
         key: &UriKey,
         looked: &Looked,
         request: &HeaderMap,
-        arrived: &Arrived<'_>,
+        (arrived, fields): (&Arrived<'_>, &HeaderMap),
         body: &Bytes,
     ) -> Option<Settled> {
         // What has no variant was not judged storable.
         let variant = Variant::of(arrived.headers, request).ok()?;
-        let copy = Shelved::of(&self.rules, &looked.request, arrived, variant, body);
+        let copy = Shelved::of(&self.rules, &looked.request, (arrived, fields), variant, body);
         Some(self.put(key, copy, request))
     }
 
@@ -397,7 +398,7 @@ impl HttpCache {
             .or_else(|_| Variant::of(&HeaderMap::new(), request))
             .ok()?;
         // The age counts from the 304's own fields, not from what was stored.
-        let updated = copy.updated(&self.rules, &looked.request, arrived, (&mut headers, variant));
+        let updated = copy.updated(&self.rules, &looked.request, arrived, (headers, variant));
         let updated = Arc::new(updated);
         let stored = match storable {
             Ok(()) if self.shelf.replace(key, copy, Some(&updated)) => Ok(()),

@@ -29,6 +29,12 @@ impl UriKey {
         key::write(&contract, scope, target.as_bytes()).map(Self)
     }
 
+    /// Returns what is compared.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
     pub(super) const fn bytes(&self) -> &Key {
         &self.0
     }

@@ -47,6 +47,20 @@ pub enum IgnoredCookies {
     All,
 }
 
+impl IgnoredCookies {
+    /// Reads what the rules need to know of a request.
+    #[must_use]
+    pub fn request(&self, method: &Method, headers: &HeaderMap) -> RequestFacts {
+        match self {
+            Self::Named(names) => RequestFacts::of(method, headers, names),
+            Self::All => RequestFacts {
+                cookies: false,
+                ..RequestFacts::of::<&str>(method, headers, &[])
+            },
+        }
+    }
+}
+
 impl CacheRules {
     /// The rules of RFC 9111 alone, for copies of this kind.
     #[must_use]
@@ -68,13 +82,7 @@ impl CacheRules {
     /// Reads what the rules need to know of a request.
     #[must_use]
     pub fn request(&self, method: &Method, headers: &HeaderMap) -> RequestFacts {
-        match &self.ignored_cookies {
-            IgnoredCookies::Named(names) => RequestFacts::of(method, headers, names),
-            IgnoredCookies::All => RequestFacts {
-                cookies: false,
-                ..RequestFacts::of::<&str>(method, headers, &[])
-            },
-        }
+        self.ignored_cookies.request(method, headers)
     }
 
     pub(super) fn head<'h>(&self, status: StatusCode, headers: &'h HeaderMap) -> ResponseHead<'h> {

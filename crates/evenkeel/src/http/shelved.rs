@@ -58,24 +58,19 @@ pub struct Shelved {
 }
 
 impl Shelved {
-    /// Copies an answer.
+    /// Copies an answer. `fields` are those that it is passed on with.
     pub(super) fn of(
         rules: &CacheRules,
         request: &RequestFacts,
-        arrived: &Arrived<'_>,
+        (arrived, fields): (&Arrived<'_>, &HeaderMap),
         variant: Variant,
         body: &[u8],
     ) -> Self {
-        let mut headers = arrived.headers.clone();
-        add_date(&mut headers, arrived.received());
-        strip_hop_by_hop(&mut headers);
-        Self::made(
-            rules,
-            request,
-            arrived,
-            (&mut headers, variant),
-            Bytes::copy_from_slice(body),
-        )
+        let mut kept = fields.clone();
+        add_date(&mut kept, arrived.received());
+        strip_hop_by_hop(&mut kept);
+        let body = Bytes::copy_from_slice(body);
+        Self::made(rules, request, arrived, (arrived.headers, kept, variant), body)
     }
 
     /// Makes the copy that an update leaves: these fields with the same body.
@@ -84,7 +79,7 @@ impl Shelved {
         rules: &CacheRules,
         request: &RequestFacts,
         arrived: &Arrived<'_>,
-        fields: (&mut HeaderMap, Variant),
+        (fields, variant): (HeaderMap, Variant),
     ) -> Self {
         let authorization = self.facts.facts.authorization || request.authorization;
         let request = RequestFacts {
@@ -95,29 +90,36 @@ impl Shelved {
             status: self.facts.status,
             ..*arrived
         };
-        Self::made(rules, &request, &arrived, fields, self.body.clone())
+        let said = fields.clone();
+        Self::made(
+            rules,
+            &request,
+            &arrived,
+            (&said, fields, variant),
+            self.body.clone(),
+        )
     }
 
     fn made(
         rules: &CacheRules,
         request: &RequestFacts,
         arrived: &Arrived<'_>,
-        (headers, variant): (&mut HeaderMap, Variant),
+        (said, mut kept, variant): (&HeaderMap, HeaderMap, Variant),
         body: Bytes,
     ) -> Self {
         let observed = arrived.observed();
-        let head = rules.head(arrived.status, headers);
+        let head = rules.head(arrived.status, said);
         let facts = StoredCopy::of(rules.sharing, request, &head, arrived.received(), rules.heuristic);
         // Written anew for each answer: the age, what it is worth, and the length of what is sent.
-        headers.remove(AGE);
-        headers.remove(X_DATA_FRESHNESS);
-        headers.remove(CONTENT_LENGTH);
+        kept.remove(AGE);
+        kept.remove(X_DATA_FRESHNESS);
+        kept.remove(CONTENT_LENGTH);
         if !rules.keep_set_cookie {
-            headers.remove(SET_COOKIE);
+            kept.remove(SET_COOKIE);
         }
         Self {
             facts,
-            head: Head::of(headers),
+            head: Head::of(&kept),
             body,
             variant: (!variant.nominated().names().is_empty()).then(|| Box::new(variant)),
             received: arrived.received(),
@@ -150,6 +152,13 @@ impl Shelved {
     #[must_use]
     pub fn headers(&self, more: usize) -> HeaderMap {
         self.head.to_map(more)
+    }
+
+    /// Tells whether it has a lifetime within which it may be given without asking.
+    #[must_use]
+    pub fn may_be_fresh(&self) -> bool {
+        let said = &self.facts.facts.directives;
+        !self.facts.expired && !said.no_cache && !said.unreadable && !self.facts.lifetime.span().is_zero()
     }
 
     /// Returns its facts.

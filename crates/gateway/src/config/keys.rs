@@ -49,6 +49,14 @@ pub const ROUTE: &[&str] = &[
     "keep_if",
     "max_body",
     "coalesce",
+    "freshness",
+    "heuristic",
+    "stale_while_revalidate",
+    "ignore_cookies",
+    "keep_set_cookie",
+    "override",
+    "request_directives",
+    "normalise",
 ];
 /// Keys of `match`.
 pub const MATCH: &[&str] = &["path"];

@@ -7,10 +7,19 @@ use std::sync::{
     atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
-use evenkeel_http::{facts::Reuse, problem::ProblemKind, reuse::given_from_shared};
+use evenkeel::{Together, http::HttpCache};
+use evenkeel_http::{
+    accept::{normalise_encoding, normalise_language},
+    decision::Decision,
+    facts::Reuse,
+    problem::ProblemKind,
+    reuse::given_from_shared,
+};
 use http::{
     HeaderName, Method, Request, Response,
-    header::{IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE, RANGE},
+    header::{
+        ACCEPT_ENCODING, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE, RANGE,
+    },
 };
 use hyper::body::Incoming;
 use parking_lot::Mutex;
@@ -18,6 +27,7 @@ use parking_lot::Mutex;
 use super::{
     app::App,
     authority,
+    cached::Cached,
     exchange::{Exchange, Handed},
     forward::Peer,
     outbound::Outbound,
@@ -39,6 +49,9 @@ pub(crate) async fn handle(app: &App, peer: &Arc<Peer>, request: Request<Incomin
             return refuse::misdirected(kind, detail.as_deref());
         }
     };
+    if let Some((cache, cached)) = exchange.route.cache.as_ref().zip(exchange.cached.as_ref()) {
+        return handle_cached(app, &exchange, cache, cached).await;
+    }
     let usable = |held: &Reply| exchange.may_be_given(held);
     let target = exchange
         .request
@@ -46,11 +59,7 @@ pub(crate) async fn handle(app: &App, peer: &Arc<Peer>, request: Request<Incomin
         .path_and_query()
         .map_or("", |target| target.as_str());
     let work = Arc::clone(&exchange);
-    let work = move |_call, permit| async move {
-        work.run(permit)
-            .await
-            .inspect_err(|trouble| work.route.upstream.note(trouble))
-    };
+    let work = move |_call, permit| async move { work.attempt(permit).await };
     let guard = &exchange.route.guard;
     let end = if exchange.route.coalesces && exchange.is_one_callers_own() {
         guard.call_alone(whose, target, Some(&usable), work).await
@@ -60,13 +69,40 @@ pub(crate) async fn handle(app: &App, peer: &Arc<Peer>, request: Request<Incomin
     respond(&exchange, end, &app.labels)
 }
 
+/// Answers one request on a route that caches.
+async fn handle_cached(
+    app: &App,
+    exchange: &Arc<Exchange>,
+    cache: &HttpCache,
+    cached: &Cached,
+) -> Response<Outbound> {
+    if cached.looked.request().directives.only_if_cached
+        && cached.first(cache, exchange.route.engine.now().mono) == Decision::OnlyIfCached
+    {
+        return refuse::nothing_kept();
+    }
+    let bring = |moment, now| exchange.bring(cache, cached, moment, now);
+    let together = || exchange.together(cached);
+    let usable = |fetched: &Reply| exchange.may_share(cache, cached, fetched);
+    let together: Together<'_> = if exchange.asks_alone(cached) {
+        None
+    } else {
+        Some(&together)
+    };
+    let work = Arc::clone(exchange);
+    let work = move |_call, permit| async move { work.attempt(permit).await };
+    let guard = &exchange.route.guard;
+    let end = guard.call_held(&bring, together, Some(&usable), work).await;
+    respond(exchange, end, &app.labels)
+}
+
 type Refused = (ProblemKind, Option<String>);
 
 /// Checks a request and finds out what it asks for.
 fn prepare(
     app: &App,
     peer: &Arc<Peer>,
-    request: http::request::Parts,
+    mut request: http::request::Parts,
 ) -> Result<(Arc<Exchange>, Whose), Refused> {
     let bad = |detail: &str| (ProblemKind::BadRequest, Some(detail.to_owned()));
     let authority = authority::of_request(&request.uri, &request.headers).map_err(bad)?;
@@ -89,6 +125,20 @@ fn prepare(
         authority: authority::normalised(&authority),
         parts,
     };
+    for name in &route.normalise {
+        if *name == ACCEPT_ENCODING {
+            normalise_encoding(&mut request.headers);
+        } else {
+            normalise_language(&mut request.headers);
+        }
+    }
+    let cached = match &route.cache {
+        None => None,
+        Some(cache) => {
+            let looked = Cached::look(cache, &route.name, &whose, &request);
+            Some(looked.map_err(|error| (ProblemKind::BadRequest, Some(error.to_string())))?)
+        }
+    };
     let exchange = Arc::new(Exchange {
         route: Arc::clone(route),
         request,
@@ -96,6 +146,7 @@ fn prepare(
         peer: Arc::clone(peer),
         handed: Mutex::new(Handed::default()),
         connected: AtomicBool::new(false),
+        cached,
     });
     Ok((exchange, whose))
 }

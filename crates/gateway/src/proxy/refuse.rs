@@ -41,6 +41,11 @@ pub(super) fn misdirected(kind: ProblemKind, detail: Option<&str>) -> Response<O
     response
 }
 
+/// Answers a request that wants nothing but what is kept, when nothing usable is.
+pub(super) fn nothing_kept() -> Response<Outbound> {
+    of_problem(&Problem::new(ProblemKind::NothingKept))
+}
+
 /// Clients that were refused together are told this many different waits.
 const STEPS: u32 = 8;
 /// The least spread of these waits: they are told in whole seconds.

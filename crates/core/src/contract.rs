@@ -12,6 +12,7 @@ use crate::{
     limit::LimitRules,
     problem::Problems,
     ramp::RampRules,
+    refresh::RefreshRules,
 };
 
 /// What local refusals (no permit, open breaker) lead to.
@@ -226,6 +227,8 @@ pub struct ReadDraft {
     pub when_busy: WhenBusy,
     /// Whether concurrent calls for one key may share one attempt.
     pub coalesce: bool,
+    /// What copies may do before anybody is asked, beside `fresh_for`.
+    pub refresh: RefreshRules,
 }
 
 /// A checked Read contract.
@@ -238,6 +241,7 @@ pub struct ReadContract {
     exact: bool,
     when_busy: WhenBusy,
     coalesce: bool,
+    refresh: RefreshRules,
 }
 
 impl ReadDraft {
@@ -281,6 +285,8 @@ impl ReadDraft {
                 );
             }
         }
+        self.refresh
+            .check(self.fresh_for, &ladder, self.exact, &mut problems);
         for (on, setting) in [
             (self.fresh_for.is_some(), "fresh_for"),
             (self.coalesce, "coalesce"),
@@ -301,6 +307,7 @@ impl ReadDraft {
             exact,
             when_busy,
             coalesce,
+            refresh,
             ..
         } = self;
         problems.or(ReadContract {
@@ -311,6 +318,7 @@ impl ReadDraft {
             exact,
             when_busy,
             coalesce,
+            refresh,
         })
     }
 }
@@ -358,10 +366,16 @@ impl ReadContract {
         self.coalesce
     }
 
+    /// Returns what copies may do before anybody is asked, beside [`ReadContract::fresh_for`].
+    #[must_use]
+    pub const fn refresh(&self) -> &RefreshRules {
+        &self.refresh
+    }
+
     /// Tells whether good answers are kept: only where a rung could serve them.
     #[must_use]
     pub fn keeps_snapshots(&self) -> bool {
-        self.fresh_for.is_some() || self.ladder.max_age().is_some()
+        self.looks_first() || self.ladder.max_age().is_some()
     }
 }
 

@@ -58,6 +58,12 @@ pub struct Terms {
     pub stale_forbidden: bool,
     /// How old it was already when the attempt began, such as an `Age` header.
     pub already: Duration,
+    /// How long it counts as fresh, in place of the guard's [`fresh_for`](ReadBuilder::fresh_for). It has an effect
+    /// where that is declared, or [`own_lifetimes`](ReadBuilder::own_lifetimes).
+    pub lifetime: Option<Duration>,
+    /// How long beyond its lifetime it permits being served while a refresh runs, also without a stale rung; the lower
+    /// of this and [`stale_while_revalidate`](ReadBuilder::stale_while_revalidate) holds. `None` leaves it to that.
+    pub revalidate: Option<Duration>,
 }
 
 /// No classifier yet: such a contract cannot be built.
@@ -94,7 +100,7 @@ type Of<T, R> = Option<Box<dyn Fn(&T) -> R + Send + Sync>>;
 #[must_use = "a contract does nothing until it is built"]
 pub struct ReadBuilder<T, C = Unclassified, S = ()> {
     engine: Engine,
-    draft: ReadDraft,
+    pub(super) draft: ReadDraft,
     own: DependencyBuilder,
     from: Option<Dependency>,
     default: Option<Box<dyn Fn() -> T + Send + Sync>>,
@@ -407,7 +413,9 @@ impl<T, C, S> ReadBuilder<T, C, S> {
             );
         }
         let stale = |rule: &RungRule| matches!(rule, RungRule::Stale { .. });
-        let keeps = self.draft.fresh_for.is_some() || self.draft.ladder.iter().any(stale);
+        let keeps = self.draft.fresh_for.is_some()
+            || self.draft.refresh.own_lifetimes
+            || self.draft.ladder.iter().any(stale);
         for (setting, is_set) in [
             ("keep_if", self.keep_if.is_some()),
             ("terms", self.terms.is_some()),
@@ -512,7 +520,7 @@ impl<T, C, S> ReadBuilder<T, C, S> {
                 .unwrap_or_else(|| Memory::new(Memory::<T>::BYTES_DEFAULT)),
             hold: HoldSlot::default(),
             counters: GuardCounters::new(),
-            flights: contract.coalesce().then(|| Arc::new(Flights::new())),
+            flights: (contract.coalesce() || contract.refreshes()).then(|| Arc::new(Flights::new())),
             copy_error: copy,
             contract,
         };

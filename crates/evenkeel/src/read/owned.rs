@@ -27,9 +27,21 @@ where
         F: FnOnce(Call<'static>, Option<Permit<'static>>) -> Fut + Send + 'static,
         Fut: Future<Output = Result<T, E>> + Send + 'static,
     {
-        if let Some(end) = self.start(first) {
-            return end;
-        }
+        let work = match self.start(first) {
+            Step::Admit => work,
+            // What is one caller's own renews nothing for the others.
+            Step::Refresh if !may_join => match self.leave_refresh_to_others() {
+                Some(end) => return end,
+                None => work,
+            },
+            Step::Refresh => match self.refresh_apart(work) {
+                Ok(end) => return end,
+                Err(work) => work,
+            },
+            end @ (Step::Look | Step::Attempt(_) | Step::Serve(..) | Step::Refuse | Step::Fail) => {
+                return self.finish(end);
+            }
+        };
         let guard = self.guard;
         // Joining: at most twice, for a flight that vanishes is replaced once.
         let flights = guard.flights.as_ref().filter(|_| may_join);

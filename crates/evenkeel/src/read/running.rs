@@ -119,13 +119,14 @@ where
         Ok(ticket)
     }
 
-    /// Ends a call that asks nobody; `None` if it wants to ask the dependency.
-    pub(crate) fn start(&mut self, first: Step) -> Option<End<T, E>> {
-        let step = match first {
+    /// Takes the first look, if one is to be taken, and returns what comes next: an admission, a refresh, or the end.
+    pub(crate) fn start(&mut self, first: Step) -> Step {
+        match first {
             Step::Look => self.look_up(),
-            Step::Admit | Step::Attempt(_) | Step::Serve(..) | Step::Refuse | Step::Fail => first,
-        };
-        (step != Step::Admit).then(|| self.finish(step))
+            Step::Admit | Step::Attempt(_) | Step::Refresh | Step::Serve(..) | Step::Refuse | Step::Fail => {
+                first
+            }
+        }
     }
 
     /// Ends a call that was refused admission: by the ladder, or not at all.
@@ -178,11 +179,13 @@ where
             Step::Serve(rung, age) => self.serve(rung, age),
             Step::Fail => Err(self.unanswered(Ending::Failed)),
             // An attempt follows an admission and nothing else, and whoever was admitted does not come here.
-            Step::Refuse | Step::Admit | Step::Attempt(_) => Err(self.unanswered(Ending::Refused)),
+            Step::Refuse | Step::Admit | Step::Attempt(_) | Step::Refresh => {
+                Err(self.unanswered(Ending::Refused))
+            }
         }
     }
 
-    fn look_up(&mut self) -> Step {
+    pub(super) fn look_up(&mut self) -> Step {
         let facts = self.look();
         self.call.found(facts, self.now.mono)
     }

@@ -139,6 +139,8 @@ impl<T: Clone, E> Inner<T, E> {
                     observed_wall: Some(began.wall_of(observed)),
                     own_limit: terms.own_limit,
                     stale_forbidden: terms.stale_forbidden,
+                    lifetime: terms.lifetime,
+                    revalidate: terms.revalidate,
                 };
                 match self.memory.keep(key, value.clone(), (self.weigh)(value), entry) {
                     Put::Kept => return Kept::Yes,

@@ -52,7 +52,8 @@ pub(crate) async fn handle(app: &App, peer: &Arc<Peer>, request: Request<Incomin
             .inspect_err(|trouble| work.route.upstream.note(trouble))
     };
     let guard = &exchange.route.guard;
-    let end = if exchange.route.coalesces && exchange.is_one_callers_own() {
+    let shares = exchange.route.coalesces || guard.contract().refreshes();
+    let end = if shares && exchange.is_one_callers_own() {
         guard.call_alone(whose, target, Some(&usable), work).await
     } else {
         guard.call_work(whose, target, Some(&usable), work).await

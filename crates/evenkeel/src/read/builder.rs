@@ -104,6 +104,8 @@ pub struct ReadBuilder<T, C = Unclassified, S = ()> {
     share_if: Of<T, bool>,
     weigh: Of<T, usize>,
     memory: Option<Memory<T>>,
+    /// Set by [`crate::Pass`]: its work keeps the time itself.
+    untimed: bool,
     classify: C,
     scope: PhantomData<fn(S)>,
 }
@@ -134,6 +136,7 @@ impl<T> ReadBuilder<T> {
             share_if: None,
             weigh: None,
             memory: None,
+            untimed: false,
             classify: Unclassified(()),
             scope: PhantomData,
         }
@@ -171,9 +174,16 @@ impl<T, C, S> ReadBuilder<T, C, S> {
             share_if: self.share_if,
             weigh: self.weigh,
             memory: self.memory,
+            untimed: self.untimed,
             classify: classify(self.classify),
             scope: PhantomData,
         }
+    }
+
+    /// Leaves the dependency's timeout to the work.
+    pub(crate) fn untimed(mut self) -> Self {
+        self.untimed = true;
+        self
     }
 
     fn own(self, change: impl FnOnce(DependencyBuilder) -> DependencyBuilder) -> Self {
@@ -514,6 +524,7 @@ impl<T, C, S> ReadBuilder<T, C, S> {
             counters: GuardCounters::new(),
             flights: contract.coalesce().then(|| Arc::new(Flights::new())),
             copy_error: copy,
+            untimed: self.untimed,
             contract,
         };
         Ok(Read {

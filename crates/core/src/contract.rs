@@ -101,7 +101,7 @@ impl DependencyDraft {
             }
         }
         if let Some(learn) = self.learn {
-            learn.check("learn", &mut problems);
+            learn.check("learned_limit", &mut problems);
         }
         let mut table = Table::default();
         for (index, (class, row)) in self.rows.iter().copied().enumerate() {

@@ -3,6 +3,8 @@
 
 #[path = "e2e/kit.rs"]
 mod kit;
+#[path = "every_key/load.rs"]
+mod load;
 
 use std::{collections::BTreeSet, future::Future, pin::Pin, process::Command, time::Duration};
 
@@ -73,6 +75,32 @@ const CHECKS: &[(&str, &str, Check)] = &[
         "dependencies.<name>.breaker",
         "lease",
         check!(rule("lease = \"7s\"")),
+    ),
+    ("dependencies.<name>", "ramp", check!(load::ramp())),
+    ("dependencies.<name>.ramp", "stages", check!(load::stages())),
+    ("dependencies.<name>.ramp", "hold", check!(load::hold())),
+    ("dependencies.<name>.ramp", "hold_max", check!(load::hold_max())),
+    ("dependencies.<name>.ramp", "calls", check!(load::calls())),
+    (
+        "dependencies.<name>.ramp",
+        "failure_ratio",
+        check!(load::failure_ratio()),
+    ),
+    (
+        "dependencies.<name>",
+        "learned_limit",
+        check!(load::learned_limit()),
+    ),
+    (
+        "dependencies.<name>.learned_limit",
+        "floor",
+        check!(load::floor()),
+    ),
+    ("dependencies.<name>.learned_limit", "cold", check!(load::cold())),
+    (
+        "dependencies.<name>.learned_limit",
+        "linger",
+        check!(load::linger()),
     ),
     ("routes", "name", check!(name())),
     ("routes", "match", check!(path())),

@@ -9,6 +9,7 @@ mod forwarding;
 mod gateway;
 pub mod keys;
 pub mod pattern;
+mod ramp;
 mod reader;
 mod route;
 pub mod units;

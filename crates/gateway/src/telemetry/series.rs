@@ -108,6 +108,31 @@ pub(super) const PERMITS_LIMIT: Series = gauge(
     &["dependency"],
     "The most attempts in flight, where a limit is declared",
 );
+pub(super) const IN_FLIGHT: Series = gauge(
+    "evenkeel_attempts_in_flight",
+    &["dependency"],
+    "Attempts in flight, streamed bodies included, where a ramp, a learned limit or a concurrency is in force",
+);
+pub(super) const LINGERING: Series = gauge(
+    "evenkeel_attempts_lingering",
+    &["dependency"],
+    "Attempts that were given up and still count as load, where a limit is learned",
+);
+pub(super) const LEARNED_LIMIT: Series = gauge(
+    "evenkeel_learned_limit",
+    &["dependency"],
+    "The most attempts in flight that ramp and learned limit let in; 0 while they set no limit",
+);
+pub(super) const RAMP_STAGE: Series = gauge(
+    "evenkeel_ramp_stage",
+    &["dependency"],
+    "Which stage of the ramp is under way, from 1; 0 while none is",
+);
+pub(super) const RAMP_SHARE: Series = gauge(
+    "evenkeel_ramp_share_percent",
+    &["dependency"],
+    "How many of a hundred calls the ramp lets in; 100 while none is under way",
+);
 pub(super) const RESOURCE_IN_USE: Series = gauge(
     "evenkeel_resource_permits_in_use",
     &["resource"],
@@ -180,6 +205,11 @@ pub const ALL: &[Series] = &[
     NEXT_PROBE,
     PERMITS_IN_USE,
     PERMITS_LIMIT,
+    IN_FLIGHT,
+    LINGERING,
+    LEARNED_LIMIT,
+    RAMP_STAGE,
+    RAMP_SHARE,
     RESOURCE_IN_USE,
     RESOURCE_LIMIT,
     IDLE_CONNECTIONS,

@@ -110,6 +110,8 @@ pub struct ReadBuilder<T, C = Unclassified, S = ()> {
     share_if: Of<T, bool>,
     weigh: Of<T, usize>,
     memory: Option<Memory<T>>,
+    /// Set by [`crate::Pass`]: its work keeps the time itself.
+    untimed: bool,
     classify: C,
     scope: PhantomData<fn(S)>,
 }
@@ -140,6 +142,7 @@ impl<T> ReadBuilder<T> {
             share_if: None,
             weigh: None,
             memory: None,
+            untimed: false,
             classify: Unclassified(()),
             scope: PhantomData,
         }
@@ -177,9 +180,16 @@ impl<T, C, S> ReadBuilder<T, C, S> {
             share_if: self.share_if,
             weigh: self.weigh,
             memory: self.memory,
+            untimed: self.untimed,
             classify: classify(self.classify),
             scope: PhantomData,
         }
+    }
+
+    /// Leaves the dependency's timeout to the work.
+    pub(crate) fn untimed(mut self) -> Self {
+        self.untimed = true;
+        self
     }
 
     fn own(self, change: impl FnOnce(DependencyBuilder) -> DependencyBuilder) -> Self {
@@ -522,6 +532,7 @@ impl<T, C, S> ReadBuilder<T, C, S> {
             counters: GuardCounters::new(),
             flights: (contract.coalesce() || contract.refreshes()).then(|| Arc::new(Flights::new())),
             copy_error: copy,
+            untimed: self.untimed,
             contract,
         };
         Ok(Read {

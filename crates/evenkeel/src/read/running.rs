@@ -71,7 +71,7 @@ where
         let (mut call, mut first) = ReadCall::begin(
             &guard.contract,
             contract.table(),
-            contract.timeout(),
+            contract.timeout().filter(|_| !guard.untimed),
             hold,
             now.mono,
         );

@@ -40,6 +40,8 @@ pub(crate) struct Inner<T, E> {
     pub(crate) flights: Option<Arc<Flights<T, E>>>,
     /// Copies an error for each of several callers; only guards that coalesce need it.
     pub(crate) copy_error: Option<fn(&E) -> E>,
+    /// The work keeps the time: no limit of the dependency's ends its attempts.
+    pub(crate) untimed: bool,
 }
 
 impl<T, E> Inner<T, E> {

@@ -4,7 +4,9 @@
 
 use std::{fmt, sync::Arc};
 
-use evenkeel::{Class, Counts, Ending, Now, Reason, Refreshed, Rung, Skipped, State, WhenBusy};
+use evenkeel::{
+    Class, Counts, Dependency, Ending, Now, Reason, Refreshed, Rung, Skipped, State, WhenBusy,
+};
 use prometheus_client::{
     collector::Collector,
     encoding::{DescriptorEncoder, prometheus_text},
@@ -53,6 +55,7 @@ impl Collector for Scrape {
     fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let mut out = Out(encoder);
         self.calls(&mut out)?;
+        self.passes(&mut out)?;
         self.dependencies(&mut out)?;
         self.gateway(&mut out)
     }
@@ -66,7 +69,6 @@ impl Scrape {
             .iter()
             .map(|route| (route.name.as_str(), route.guard.counts(), Reach::of(route)))
             .collect();
-        let reasons = || std::iter::once(None).chain(Reason::ALL.into_iter().map(Some));
         let calls = routes.iter().flat_map(|(route, counts, reach)| {
             Ending::ALL
                 .into_iter()
@@ -114,6 +116,24 @@ impl Scrape {
                 .filter(|(_, count)| *count > 0 || reach.revalidates)
         });
         out.write(&series::REFRESHES, refreshes)
+    }
+
+    fn passes(&self, out: &mut Out<'_>) -> fmt::Result {
+        let passes = self.app.passes.iter().flat_map(|passing| {
+            let counts = passing.guard.counts();
+            let reach = Reach::without_rungs(passing.guard.dependency());
+            Ending::ALL
+                .into_iter()
+                .filter(|ending| ending.rung().is_none_or(|rung| rung == Rung::Live))
+                .flat_map(|ending| reasons().map(move |reason| (ending, reason)))
+                .map(move |(ending, reason)| (ending, reason, counts.get(ending, reason)))
+                .filter(move |(ending, reason, count)| *count > 0 || reach.reaches(*ending, *reason))
+                .map(|(ending, reason, count)| {
+                    let reason = reason.map_or("none", Reason::as_str);
+                    (vec![passing.name.as_str(), ending.as_str(), reason], count)
+                })
+        });
+        out.write(&series::PASSES, passes)
     }
 
     fn dependencies(&self, out: &mut Out<'_>) -> fmt::Result {
@@ -230,6 +250,11 @@ impl Scrape {
     }
 }
 
+/// Yields every reason, and none.
+fn reasons() -> impl Iterator<Item = Option<Reason>> {
+    std::iter::once(None).chain(Reason::ALL.into_iter().map(Some))
+}
+
 /// Returns a monotonic instant in whole seconds of Unix time, rounded up: a probe is never announced too early.
 fn unix_seconds(now: Now, at: evenkeel::Mono) -> u64 {
     let wall = now.wall_of(at).as_nanos().saturating_add(999_999_999);
@@ -250,17 +275,27 @@ struct Reach {
 
 impl Reach {
     fn of(route: &crate::proxy::Route) -> Self {
-        let dependency = route.guard.dependency();
         let contract = route.guard.contract();
         let ladder = contract.ladder();
         Self {
             keeps: contract.keeps_snapshots(),
             has_default: ladder.has_default(),
+            refuses_when_busy: contract.when_busy() == WhenBusy::Refuse,
+            revalidates: contract.refreshes(),
+            ..Self::without_rungs(route.guard.dependency())
+        }
+    }
+
+    /// What is left where nothing can stand in.
+    fn without_rungs(dependency: &Dependency) -> Self {
+        Self {
+            keeps: false,
+            has_default: false,
             has_breaker: dependency.contract().breaker().is_some(),
             has_ramp: dependency.contract().ramp().is_some(),
             is_limited: dependency.is_limited(),
-            refuses_when_busy: contract.when_busy() == WhenBusy::Refuse,
-            revalidates: contract.refreshes(),
+            refuses_when_busy: false,
+            revalidates: false,
         }
     }
 

@@ -58,6 +58,11 @@ pub(super) const CALLS: Series = counter(
     &["route", "ending", "rung", "reason"],
     "What calls came to; each is counted exactly once, and an answer made of old data never as live",
 );
+pub(super) const PASSES: Series = counter(
+    "evenkeel_passes",
+    &["route", "ending", "reason"],
+    "What requests came to that are only forwarded; each is counted exactly once, and in no other series",
+);
 pub(super) const SKIPPED: Series = counter(
     "evenkeel_rungs_skipped",
     &["route", "rung", "why"],
@@ -195,6 +200,7 @@ pub(super) const BUILD_INFO: Series = gauge(
 /// Every series, in the order in which they are exported.
 pub const ALL: &[Series] = &[
     CALLS,
+    PASSES,
     SKIPPED,
     NOT_KEPT,
     JOINED,

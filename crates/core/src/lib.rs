@@ -31,6 +31,7 @@
 //! | the life of a call | [`ReadCall`], [`Step`], [`Deadline`], [`HoldMode`] |
 //! | what a result means | [`Class`], [`Table`], [`Verdict`] |
 //! | whether the dependency is asked | [`Dependency`], [`Pass`], [`Refusal`], [`Lane`]; of its parts [`Gate`], [`Recovery`], [`Bulkhead`] |
+//! | whether it is asked again | [`RetryRules`], [`Failed`], [`Retry`], [`NoRetry`] |
 //! | how traffic comes back, and how much is borne | [`RampRules`], [`Stage`], [`LimitRules`], [`Steering`] |
 //! | how old data may be | [`Age`], [`Facts`], [`replaces`] |
 //! | the public words | [`Ending`], [`Rung`], [`Reason`], [`Skipped`] |
@@ -132,6 +133,7 @@ mod pass;
 mod problem;
 mod ramp;
 mod reason;
+mod retry;
 mod rng;
 mod snapshot;
 mod steering;
@@ -158,6 +160,7 @@ pub use pass::{Pass, Refusal};
 pub use problem::{Problem, Problems};
 pub use ramp::{RampRules, Stage};
 pub use reason::{Reason, Skipped};
+pub use retry::{Failed, NoRetry, Retry, RetryRules};
 pub use rng::Rng;
 pub use snapshot::{Keep, replaces};
 pub use steering::Steering;

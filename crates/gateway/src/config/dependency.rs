@@ -164,6 +164,7 @@ pub(super) fn read(
         },
         ramp: None,
         learn: None,
+        retry: None,
         rows: Vec::new(),
     };
     if let Err(found) = draft.check() {

@@ -159,13 +159,13 @@ mod until;
 
 pub use answer::{Answer, Misuse, Unanswered};
 pub use clock::{Clock, ManualClock};
-pub use counts::{Counts, NotKept, Refreshed};
+pub use counts::{Counts, NotKept, Refreshed, RetryCounts};
 pub use dependency::{BreakerBuilder, Dependency, DependencyBuilder, DependencyStatus};
 pub use engine::{Engine, Resource};
 pub use evenkeel_core::{
     BreakerRules, Cause, Class, DependencyContract, Ending, HoldMode, Keep, Ladder, LimitRules, Mono, Now,
-    OpenFor, Outage, Problem, Problems, RampRules, Ratio, ReadContract, Reason, Row, Rung, RungRule, Skipped,
-    Skips, Stage, State, Table, Transition, TripRule, Verdict, Wall, WhenBusy,
+    OpenFor, Outage, Problem, Problems, RampRules, Ratio, ReadContract, Reason, RetryRules, Row, Rung,
+    RungRule, Skipped, Skips, Stage, State, Table, Transition, TripRule, Verdict, Wall, WhenBusy,
 };
 pub use event::{Event, EventKind};
 pub use hold::Hold;

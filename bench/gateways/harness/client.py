@@ -11,8 +11,9 @@ import resource
 import subprocess
 from dataclasses import dataclass
 
+from .places import CONF
 from .process import HOST, pinned
-from .servers import BENCH, ORIGIN
+from .servers import ORIGIN
 
 CONNECTIONS = 64
 BODY_LEN = 1024
@@ -63,7 +64,7 @@ class Load:
 def run_load(port, path, secs, cpu):
     """Sends requests over kept-alive connections, each as soon as the one before is answered."""
     command = ["wrk", "-t1", f"-c{CONNECTIONS}", f"-d{secs}s", "-H", "Host: bench.test"]
-    command += ["-s", os.path.join(BENCH, "conf", "wrk.lua"), f"http://{HOST}:{port}{path}"]
+    command += ["-s", os.path.join(CONF, "wrk.lua"), f"http://{HOST}:{port}{path}"]
     before = children_cpu_secs()
     told = subprocess.run(
         pinned(cpu, command),

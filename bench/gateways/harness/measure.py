@@ -30,11 +30,17 @@ OFF_MAX = 0.01
 
 @dataclass
 class Settings:
-    """How long and how often; `patience_secs` is what may be spent on noise, all rows together."""
+    """How long and how often; `patience_secs` is what may be spent on noise, all rows together.
+
+    `rounds` and `secs` are those of slices, `repeats` how often rows of single figures run.
+    `brief` makes the recovery rows shorter and leaves out most of their peers.
+    """
 
     rounds: int
     secs: int
     patience_secs: float
+    repeats: int
+    brief: bool
     gateway_cpu: int
     load_cpu: int
     say: object
@@ -78,23 +84,28 @@ def run_row(row, settings):
 
 
 def start_servers(row, stage, settings, result):
-    """Starts each server once; a gateway of our own that does not start is left out, a peer is an error."""
+    """Starts each server once, as `start_server`; says and keeps why entrants are left out."""
     running = {}
     for server in dict.fromkeys(entrant.server for entrant in row.entrants):
-        reason = None
-        if server in OWN and not os.access(own_binary(), os.X_OK):
-            reason = f"skipped: no program at {own_binary()} (build it, or set {OWN_ENV})"
+        child, reason = start_server(stage, server, settings)
+        if child:
+            running[server.name] = child
         else:
-            try:
-                running[server.name] = stage.start(server, settings.gateway_cpu)
-            except NotStarted as error:
-                if server not in OWN:
-                    raise
-                reason = f"not yet: {error}"
-        if reason:
             settings.say(f"row {row.number}  {server.name}: {reason}")
             result.absent.update({e.who: reason for e in row.entrants if e.server == server})
     return running
+
+
+def start_server(stage, server, settings):
+    """Returns a server and None, or None and why a gateway of our own does not start; a peer is an error."""
+    if server in OWN and not os.access(own_binary(), os.X_OK):
+        return None, f"skipped: no program at {own_binary()} (build it, or set {OWN_ENV})"
+    try:
+        return stage.start(server, settings.gateway_cpu), None
+    except NotStarted as error:
+        if server not in OWN:
+            raise
+        return None, f"not measurable yet: {error}"
 
 
 def quiet_slice(row, number, entrant, gateway, origin, settings):

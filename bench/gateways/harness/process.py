@@ -41,6 +41,7 @@ class Child:
 
     def __init__(self, name, command, cpu, directory):
         self.name = name
+        self.directory = directory
         self._log = os.path.join(directory, "log")
         with open(self._log, "wb") as log:
             self._process = subprocess.Popen(
@@ -91,6 +92,17 @@ class Child:
             except OSError:
                 pass  # It ended meanwhile.
         return seconds
+
+    def memory_bytes(self):
+        """Returns the proportional set size: what is shared counts by its share."""
+        total = 0
+        for pid in self.pids():
+            try:
+                with open(f"/proc/{pid}/smaps_rollup") as lines:
+                    total += sum(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
+            except OSError:
+                pass  # It ended meanwhile.
+        return total * 1024
 
     def stop(self):
         """Ends the server, politely at first."""

@@ -7,7 +7,6 @@ hosts other than loopback.
 import http.client
 import json
 import os
-import resource
 import subprocess
 from dataclasses import dataclass
 
@@ -58,14 +57,12 @@ class Load:
     broken: int
     p50_us: int
     p99_us: int
-    wrk_cpu_secs: float
 
 
 def run_load(port, path, secs, cpu):
     """Sends requests over kept-alive connections, each as soon as the one before is answered."""
     command = ["wrk", "-t1", f"-c{CONNECTIONS}", f"-d{secs}s", "-H", "Host: bench.test"]
     command += ["-s", os.path.join(CONF, "wrk.lua"), f"http://{HOST}:{port}{path}"]
-    before = children_cpu_secs()
     told = subprocess.run(
         pinned(cpu, command),
         stdout=subprocess.PIPE,
@@ -75,10 +72,5 @@ def run_load(port, path, secs, cpu):
         start_new_session=True,
     )
     figures = json.loads(told.stdout.strip().rpartition("\n")[2])
-    return Load(**figures, wrk_cpu_secs=children_cpu_secs() - before)
+    return Load(**figures)
 
-
-def children_cpu_secs():
-    """Returns the CPU seconds of the children that have ended so far."""
-    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return usage.ru_utime + usage.ru_stime

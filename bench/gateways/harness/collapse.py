@@ -8,6 +8,7 @@ import time
 
 from . import load
 from .figures import Column, FigureRow, Figures, Most
+from .foreign import Watch, wait_for_quiet
 from .goals import AMBITIOUS, MUST
 from .measure import start_servers
 from .process import Stage
@@ -30,20 +31,22 @@ def run(row, settings):
         running = start_servers(row, stage, settings, result)
         for repeat in range(settings.repeats):
             entrants = [e for e in row.entrants if e.server.name in running]
-            cold = {e.who: burst(e, f"{PATH}{repeat}", settings) for e in entrants}
+            cold = {e.who: burst(e, f"{PATH}{repeat}", stage, settings) for e in entrants}
             time.sleep(EXPIRY_SECS)
-            expired = {e.who: burst(e, f"{PATH}{repeat}", settings) for e in entrants}
+            expired = {e.who: burst(e, f"{PATH}{repeat}", stage, settings) for e in entrants}
             for entrant in entrants:
                 keep(row, entrant, cold[entrant.who], expired[entrant.who], settings, result)
     return result
 
 
-def burst(entrant, path, settings):
-    """Returns what came of all requests at once, and how often the origin was asked."""
+def burst(entrant, path, stage, settings):
+    """Returns what came of all requests at once, how often the origin was asked, and what others used meanwhile."""
+    wait_for_quiet(settings)
     load.steer("heal")
+    watch = Watch(stage, settings)
     told = load.run("burst", settings.load_cpu, port=entrant.port, path=path, count=COUNT, timeout_ms=5000)
     time.sleep(AFTERMATH_SECS)
-    return told, sum(load.steer("record")["arrived"])
+    return told, sum(load.steer("record")["arrived"]), watch.cores()
 
 
 def keep(row, entrant, cold, expired, settings, result):
@@ -54,11 +57,11 @@ def keep(row, entrant, cold, expired, settings, result):
         settings.say(f"row {row.number}  {entrant.who}: {short}")
         return
     figures = {}
-    for kind, (told, hits) in (("cold", cold), ("expired", expired)):
+    for kind, (told, hits, _) in (("cold", cold), ("expired", expired)):
         figures[f"{kind}_hits"] = hits
         figures[f"{kind}_p50_ms"] = told["p50_us"] / 1e3
         figures[f"{kind}_max_ms"] = told["max_us"] / 1e3
-    result.add(entrant.who, figures)
+    result.add(entrant.who, figures, max(cold[2], expired[2]))
     settings.say(
         f"row {row.number}  {entrant.who:<24}cold {cold[1]:3} hits {figures['cold_max_ms']:6.1f} ms,"
         f" expired {expired[1]:3} hits {figures['expired_p50_ms']:6.1f} ms"

@@ -9,8 +9,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from statistics import median
 
+from .foreign import CORES_MAX
 from .goals import BEST_PEER, LEVELS, Verdict
 from .rows import Entrant
+
+FOREIGN = "foreign"
+"""Name of what each run has beside its row's figures: cores that others used meanwhile."""
 
 NEVER = math.inf
 """A time that never came."""
@@ -77,9 +81,13 @@ class Figures:
     runs: dict[str, list[dict]] = field(default_factory=dict)
     absent: dict[str, str] = field(default_factory=dict)
 
-    def add(self, who, figures):
-        """Adds one run."""
-        self.runs.setdefault(who, []).append(figures)
+    def add(self, who, figures, foreign):
+        """Adds one run, during which others used so many cores."""
+        self.runs.setdefault(who, []).append({**figures, FOREIGN: foreign})
+
+    def noisy(self, who):
+        """Returns how many runs others disturbed."""
+        return sum(run[FOREIGN] > CORES_MAX for run in self.runs[who])
 
     def value(self, who, figure):
         """Returns the median of the runs, or None when there is none."""

@@ -9,6 +9,7 @@ import time
 from . import load
 from .figures import Column, FigureRow, Figures, Most
 from .filling import fill
+from .foreign import Watch, wait_for_quiet
 from .goals import AMBITIOUS, MUST
 from .measure import start_servers
 from .process import Stage
@@ -30,11 +31,11 @@ def run(row, settings):
         running = start_servers(row, stage, settings, result)
         for repeat in range(settings.repeats):
             entrants = [e for e in row.entrants if e.server.name in running and e.who not in result.absent]
-            once(row, entrants, f"{PATH}{repeat}-", settings, result)
+            once(row, entrants, f"{PATH}{repeat}-", stage, settings, result)
     return result
 
 
-def once(row, entrants, prefix, settings, result):
+def once(row, entrants, prefix, stage, settings, result):
     """Runs everybody once on keys of their own."""
     ready = []
     for entrant in entrants:
@@ -47,14 +48,16 @@ def once(row, entrants, prefix, settings, result):
     load.steer("hang")
     try:
         for entrant in ready:
-            told = ask(entrant, prefix, settings)
+            wait_for_quiet(settings)
+            watch = Watch(stage, settings)
+            told, foreign = ask(entrant, prefix, settings), watch.cores()
             short = load.off(told, KEYS)
             if short:
                 result.absent[entrant.who] = f"serves no stale answer: {short}"
                 settings.say(f"row {row.number}  {entrant.who}: {result.absent[entrant.who]}")
                 continue
             figures = {"p50_ms": told["p50_us"] / 1e3, "p99_ms": told["p99_us"] / 1e3}
-            result.add(entrant.who, figures)
+            result.add(entrant.who, figures, foreign)
             settings.say(f"row {row.number}  {entrant.who:<24}{figures['p50_ms']:8.2f} {figures['p99_ms']:8.2f} ms")
     finally:
         load.steer("heal")

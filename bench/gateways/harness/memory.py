@@ -45,7 +45,7 @@ def measure(entrant, child, settings, result):
     time.sleep(SETTLE_SECS)
     idle = taken(child, entrant.server)
     if not entrant.fills:
-        result.add(entrant.who, {"idle_mib": idle / MIB, "full_mib": None, "overhead": None})
+        result.add(entrant.who, {"idle_mib": idle / MIB, "full_mib": None, "overhead": None}, 0)
         return None
     reason = fill(entrant.port, PATH, OBJECTS, settings)
     if reason:
@@ -58,7 +58,8 @@ def measure(entrant, child, settings, result):
     if forgotten > FORGOTTEN_MAX:
         return f"asks the origin again for {forgotten:.0%} of the keys it was to keep"
     figures = {"idle_mib": idle / MIB, "full_mib": full / MIB, "overhead": overhead(idle, full)}
-    result.add(entrant.who, figures)
+    # Bytes do not depend on what others do.
+    result.add(entrant.who, figures, 0)
     return reason
 
 

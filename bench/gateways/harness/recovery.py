@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from . import load
 from .figures import Column, FigureRow, Figures, Least, Most
 from .filling import fill
+from .foreign import Watch
 from .goals import AMBITIOUS, MUST
 from .measure import start_server
 from .process import Stage
@@ -77,10 +78,12 @@ def recover(row, entrant, settings, result):
             reason = fill(entrant.port, CACHED_LOAD["path"], KEYS, settings, rate=FILL_RATE)
             if reason:
                 return reason
+        watch = Watch(stage, settings)
         told, hung_ms, healed_ms, record = outage(row, entrant, settings)
+        foreign = watch.cores()
     seen = figures(told, hung_ms, healed_ms, record, plan(settings).after)
     seen["by_second"] = by_second(told, healed_ms)
-    result.add(entrant.who, seen)
+    result.add(entrant.who, seen, foreign)
     current = " ".join(f"{share:.2f}" for share in seen["by_second"])
     settings.say(f"row {row.number}  {entrant.who:<40}current in each second after it: {current}")
     return None

@@ -80,11 +80,12 @@ def slice_lines(result):
 def figure_lines(result):
     """Returns the cells of a row of figures, each the median of its runs."""
     row = result.row
-    lines = [("who", *(column.heading for column in row.columns))]
+    lines = [("who", *(column.heading for column in row.columns), "noisy")]
     for entrant in row.entrants:
         if entrant.who in result.runs:
             cells = (column.written(result.value(entrant.who, column.name)) for column in row.columns)
-            lines.append((entrant.who, *cells))
+            noisy = f"{result.noisy(entrant.who)}/{len(result.runs[entrant.who])}"
+            lines.append((entrant.who, *cells, noisy))
     return lines
 
 

@@ -48,7 +48,7 @@ class Goals(unittest.TestCase):
 class Report(unittest.TestCase):
     def test_a_table_shows_figures_reasons_and_goals(self):
         measured = result(
-            1,
+            "1",
             slices("nginx", [12.0] * 3, noisy=[1]),
             slices("evenkeel", [10.0] * 3),
             absent={"haproxy": "went home"},
@@ -70,4 +70,4 @@ class Report(unittest.TestCase):
     def test_json_carries_every_slice_and_verdict(self):
         measured = result("1", slices("nginx", [12.0] * 3))
         row = json.loads(json.dumps(as_json([measured], {"cpu": "x"}, "quick")))["rows"][0]
-        self.assertEqual((row["best_peer"], len(row["slices"]), len(row["verdicts"])), ("nginx", 3, 4))
+        self.assertEqual((row["best_peer"], len(row["slices"]), len(row["verdicts"])), ("nginx", 3, 5))

@@ -36,7 +36,8 @@ def run(row, settings):
                 result.absent[entrant.who] = reason
                 settings.say(f"row {row.number}  {entrant.who}: {reason}")
             else:
-                settings.say(f"row {row.number}  {entrant.who:<24}{result.value(entrant.who, 'idle_mib'):7.1f} MiB idle")
+                idle = result.value(entrant.who, "idle_mib")
+                settings.say(f"row {row.number}  {entrant.who:<24}{idle:7.1f} MiB idle")
     return result
 
 
@@ -70,7 +71,7 @@ def overhead(idle, full):
 
 
 def taken(child, server):
-    """Returns the bytes that a server takes: memory of its processes, and files of answers, which lie in memory here."""
+    """Returns the bytes that a server takes: its processes' memory, and files of answers, which lie in memory, too."""
     kept = os.path.join(child.directory, server.kept) if server.kept else None
     return child.memory_bytes() + (file_bytes(kept) if kept else 0)
 

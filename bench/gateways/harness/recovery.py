@@ -170,5 +170,5 @@ PLAIN = FigureRow(
     COLUMNS,
     (*COMMON_GOALS, Most(AMBITIOUS, "evenkeel, cap 20", "back_secs", 1)),
     run,
-    "current: 200. Evenkeel runs on shipped defaults, without a word about the origin's capacity, but for the last line",
+    "current: 200. Evenkeel runs on shipped defaults, which know nothing of the capacity, but for the last line",
 )

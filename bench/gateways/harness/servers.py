@@ -66,10 +66,18 @@ HAPROXY_SLOWSTART = Server("haproxy-slowstart", (21310,), haproxy("haproxy-slows
 ATS = Server("ats", (21500,), peers.traffic_server, kept="cache")
 EVENKEEL = Server("evenkeel", (21700,), contract("evenkeel.toml"))
 EVENKEEL_FRESH = Server("evenkeel-fresh", (21710,), contract("evenkeel-fresh.toml"))
+EVENKEEL_PATIENT = Server("evenkeel-patient", (21750,), contract("evenkeel-patient.toml"))
 EVENKEEL_RECOVERY_CACHED = Server("evenkeel-recovery-cached", (21720,), contract("evenkeel-recovery-cached.toml"))
 EVENKEEL_RECOVERY = Server("evenkeel-recovery", (21730,), contract("evenkeel-recovery.toml"))
 EVENKEEL_CAPPED = Server("evenkeel-recovery-capped", (21740,), contract("evenkeel-recovery-capped.toml"))
-OWN = (EVENKEEL, EVENKEEL_FRESH, EVENKEEL_RECOVERY_CACHED, EVENKEEL_RECOVERY, EVENKEEL_CAPPED)
+OWN = (
+    EVENKEEL,
+    EVENKEEL_FRESH,
+    EVENKEEL_PATIENT,
+    EVENKEEL_RECOVERY_CACHED,
+    EVENKEEL_RECOVERY,
+    EVENKEEL_CAPPED,
+)
 
 
 def build(say):

@@ -55,13 +55,13 @@ class Judging(unittest.TestCase):
     def test_a_goal_beside_the_best_peer_is_met_exactly_at_its_factor(self):
         at = measured(hang.ROW, varnish=answers((0.5, 1.0)), evenkeel=answers((0.6, 2.0)))
         above = measured(hang.ROW, varnish=answers((0.5, 1.0)), evenkeel=answers((0.61, 2.01)))
-        self.assertEqual((met(at, "must"), met(above, "must")), ([True, True], [False, False]))
-        self.assertEqual(met(at, "ambitious"), [False, False])
+        self.assertEqual((met(at, "must"), met(above, "must")), ([True, True, None], [False, False, None]))
+        self.assertEqual(met(at, "ambitious"), [False, False, None])
 
     def test_without_a_peer_or_without_us_nothing_is_judged(self):
         alone = measured(hang.ROW, evenkeel=answers((0.6, 1.0)))
-        self.assertEqual(met(alone, "must"), [None, True])
-        self.assertEqual(met(measured(hang.ROW), "must"), [None, None])
+        self.assertEqual(met(alone, "must"), [None, True, None])
+        self.assertEqual(met(measured(hang.ROW), "must"), [None, None, None])
 
     def test_one_request_too_many_at_the_origin_misses(self):
         run = {
@@ -137,7 +137,7 @@ class Report(unittest.TestCase):
     def test_the_summary_counts_goals_and_names_those_missed(self):
         missed = measured(hang.ROW, varnish=answers((0.5, 1.0)), evenkeel=answers((0.6, 2.01)))
         lines = [" ".join(line.split()) for line in summary([missed, measured(memory.ROW)]).splitlines()]
-        self.assertEqual(lines[1], "4 1/2 0/2 evenkeel: p99 ms <= 2.00, seen 2.01")
+        self.assertEqual(lines[1], "4 1/2, 1 not measured 0/2, 1 not measured evenkeel: p99 ms <= 2.00, seen 2.01")
         self.assertEqual(lines[-1], "7 0/0, 2 not measured 0/0, 2 not measured")
 
     def test_json_has_null_for_what_never_came(self):

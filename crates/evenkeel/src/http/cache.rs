@@ -12,7 +12,7 @@ use evenkeel_http::{
     facts::{MethodKind, RequestFacts, ResponseHead},
     freshen::{HeadEffect, head_effect, update, updated_by},
     store_rules::{NotKept, may_store, replaces_a_good_copy},
-    validation::{make_conditional, make_refresh, make_unconditional},
+    validation::{make_conditional, make_unconditional},
     vary::Variant,
 };
 use http::{HeaderMap, Method, header::SET_COOKIE};
@@ -195,12 +195,6 @@ impl HttpCache {
             .map(|copy| copy.headers(0))
             .collect();
         make_conditional(sent, &selected, &others, chosen.received)
-    }
-
-    /// Makes the request of a background refresh of it.
-    pub fn ask_to_refresh(&self, looked: &Looked, request: &HeaderMap, sent: &mut HeaderMap) -> bool {
-        make_refresh(sent);
-        self.ask(looked, Decision::StaleWhileRevalidating, request, sent)
     }
 
     /// Judges the head of an answer that is neither a 304 nor an answer to HEAD.

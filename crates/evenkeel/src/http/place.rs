@@ -96,21 +96,21 @@ impl Place {
         Some(place)
     }
 
-    /// Returns the place with every copy retired softly that was loaded by an attempt that began before `at`.
+    /// Returns the place with every copy retired softly that was loaded by an attempt that began up to `at`.
     pub(super) fn expired(&self, at: Mono) -> Self {
         let mut place = self.clone();
         for copy in &mut place.copies {
-            if copy.began < at {
+            if copy.began <= at {
                 *copy = Arc::new(copy.expired());
             }
         }
         place
     }
 
-    /// Returns the place without the copies loaded by attempts that began before `at`.
-    pub(super) fn since(&self, at: Mono) -> Self {
+    /// Returns the place without the copies loaded by attempts that began up to `at`.
+    pub(super) fn after(&self, at: Mono) -> Self {
         let mut place = self.clone();
-        place.copies.retain(|copy| copy.began >= at);
+        place.copies.retain(|copy| copy.began > at);
         place
     }
 

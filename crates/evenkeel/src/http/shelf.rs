@@ -148,13 +148,13 @@ impl Shelf {
         self.0.evicted.load(Ordering::Relaxed)
     }
 
-    /// Retires every copy of a URI that an attempt loaded which began before `at`, and what such an attempt may yet
-    /// bring.
+    /// Retires every copy of a URI that an attempt loaded which began up to `at`, and what one that began before may
+    /// yet bring.
     pub fn retire(&self, key: &UriKey, how: Retire, at: Mono) {
         // The note comes first: a load that keeps its result in between then finds it.
         self.0.retired.note(key.bytes(), at);
         self.change(key, |place| match how {
-            Retire::Hard => Change::To(place.since(at)),
+            Retire::Hard => Change::To(place.after(at)),
             Retire::Soft => Change::To(place.expired(at)),
         });
     }

@@ -4,7 +4,7 @@
 
 use std::{pin::pin, sync::Arc};
 
-use evenkeel_core::{Class, Mono, Outage, Reason, Refusal, Step};
+use evenkeel_core::{Class, Deadline, Mono, Outage, Reason, Refusal, Step};
 use tokio::runtime::Handle;
 
 use crate::{
@@ -12,6 +12,7 @@ use crate::{
     lent::Lent,
     parked::park,
     read::{
+        again::Retries,
         held::Moment,
         running::{End, Running},
     },
@@ -30,18 +31,31 @@ where
         F: FnOnce(Call<'static>, Option<Permit<'static>>) -> Fut + Send + 'static,
         Fut: Future<Output = Result<T, E>> + Send + 'static,
     {
-        match self.start(first) {
-            Some(end) => end,
-            None => self.ask(may_join, work).await,
-        }
+        let step = self.start(first);
+        self.go_on(step, may_join, work).await
     }
 
-    /// Asks the dependency, alone or together with others.
-    pub(crate) async fn ask<F, Fut>(&mut self, may_join: bool, work: F) -> End<T, E>
+    /// Goes on after the first look: answers, leaves a refresh to the runtime, or asks.
+    pub(crate) async fn go_on<F, Fut>(&mut self, step: Step, may_join: bool, work: F) -> End<T, E>
     where
         F: FnOnce(Call<'static>, Option<Permit<'static>>) -> Fut + Send + 'static,
         Fut: Future<Output = Result<T, E>> + Send + 'static,
     {
+        let work = match step {
+            Step::Admit => work,
+            // What is one caller's own renews nothing for the others.
+            Step::Refresh if !may_join => match self.leave_refresh_to_others() {
+                Some(end) => return end,
+                None => work,
+            },
+            Step::Refresh => match self.refresh_apart(work) {
+                Ok(end) => return end,
+                Err(work) => work,
+            },
+            end @ (Step::Look | Step::Attempt(_) | Step::Serve(..) | Step::Refuse | Step::Fail) => {
+                return self.finish(end);
+            }
+        };
         let guard = self.guard;
         // Joining: at most twice, for a flight that vanishes is replaced once.
         let flights = guard.flights.as_ref().filter(|_| may_join);
@@ -78,9 +92,20 @@ where
                     self.refused(NOT_WAITED_FOR)
                 }
                 None => {
+                    let retries = self.retries();
                     let attempted = {
                         let (key, parked) = self.parts();
-                        park(parked, pin!(guard.attempt(key, &mut ticket, work))).await
+                        let attempts = async {
+                            let first = guard.attempt(key, &mut ticket, work).await;
+                            match &retries {
+                                // Boxed: what few calls need is not to be carried by all.
+                                Some(retries) => {
+                                    Box::pin(guard.again(key, &mut ticket, first, retries)).await
+                                }
+                                None => first,
+                            }
+                        };
+                        park(parked, pin!(attempts)).await
                     };
                     self.attempted(attempted)
                 }
@@ -126,7 +151,18 @@ where
         };
         let waiter = flight.waiter();
         let (guard, key) = (Arc::clone(self.guard), self.kept_under().cloned());
-        runtime.spawn(async move { guard.fly(key.as_ref(), ticket, flight, work).await });
+        // A flight's attempts end by the timeout alone, for later callers may wait longer than this one.
+        let ends = self.lease_end();
+        let retries = self.retries().map(|retries| Retries {
+            deadline: Deadline::NONE,
+            ends: retries.ends.or(Some(ends)),
+            ..retries
+        });
+        runtime.spawn(async move {
+            guard
+                .fly(key.as_ref(), ticket, flight, retries.as_ref(), work)
+                .await;
+        });
         match self.wait(waiter).await {
             Waited::Ended(step) => self.finish(step),
             Waited::Landed(landing) => self.landed(&landing, false),

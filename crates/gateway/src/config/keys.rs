@@ -49,6 +49,8 @@ pub const ROUTE: &[&str] = &[
     "keep_if",
     "max_body",
     "coalesce",
+    "other_methods",
+    "max_request_body",
     "freshness",
     "heuristic",
     "stale_while_revalidate",

@@ -6,6 +6,7 @@ mod across;
 mod caching;
 mod dependency;
 pub mod diag;
+mod forwarding;
 mod gateway;
 pub mod keys;
 pub mod pattern;
@@ -17,6 +18,7 @@ pub mod units;
 pub use caching::Caching;
 pub use dependency::{Breaker, Dependency, Resource, Upstream};
 pub use diag::{Diagnostics, Places};
+pub use forwarding::{Class, OtherMethods};
 pub use gateway::Gateway;
 pub use route::{DefaultAnswer, KeepIf, Route, Rung, ScopePart};
 

@@ -73,7 +73,14 @@ impl Exchange {
                 let decision = cached.first(cache, now.mono);
                 let copy = cached.looked.chosen()?;
                 let mut held = held(copy);
-                held.facts.forbidden = !matches!(decision, Decision::Fresh | Decision::StaleAccepted);
+                let (lifetime, window) = match decision {
+                    // What the request itself accepts is a full answer to it.
+                    Decision::Fresh | Decision::StaleAccepted => (Duration::MAX, Duration::ZERO),
+                    Decision::StaleWhileRevalidating => (Duration::ZERO, Duration::MAX),
+                    _ => return None,
+                };
+                held.facts.lifetime = Some(lifetime);
+                held.facts.revalidate = Some(window);
                 Some(held)
             }
             // What is kept may have changed while the dependency was asked.

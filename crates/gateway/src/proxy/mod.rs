@@ -17,15 +17,19 @@ mod labels;
 mod limits;
 mod link;
 mod outbound;
+mod pass;
+mod passing;
 mod patient;
 mod refuse;
 mod respond;
+mod retiring;
 mod route;
 mod router;
 mod server;
 mod shelving;
 mod stream;
 mod trouble;
+mod upload;
 mod upstream;
 mod whole;
 
@@ -34,6 +38,7 @@ pub use labels::NAME;
 pub use limits::{FIELDS_MAX, Limits};
 pub use link::RESPONSE_HEAD_MAX;
 pub use refuse::RETRY_AFTER_DEFAULT;
+pub use upload::{LINGER, LINGER_BYTES};
 pub use upstream::{IDLE_MAX, SWEEP_EVERY};
 
 pub(crate) use authority::of_request;

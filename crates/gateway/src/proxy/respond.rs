@@ -64,7 +64,7 @@ fn cached(
     let passed = |mut response: Response<Outbound>, joined: bool| {
         let handling = given::forwarded(cached.first(cache, now.mono));
         let handling = handling.after_asking(None, false, joined.then_some(true));
-        labels.passed(&mut response, handling);
+        labels.asked(&mut response, handling);
         response
     };
     match end {

@@ -117,7 +117,7 @@ impl Route {
         }
         if cache.is_some() {
             // Each copy says for itself for how long it is fresh.
-            builder = builder.fresh_for(Ladder::MAX_AGE_LIMIT);
+            builder = builder.own_lifetimes().terms(Reply::terms);
         }
         if route.coalesce || cache.is_some() {
             builder = builder.coalesce().share_if(Reply::is_shareable);

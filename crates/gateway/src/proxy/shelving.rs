@@ -10,7 +10,7 @@ use evenkeel::{
     Keep, Mono, Permit,
     http::{Arrived, Head as Judged, HttpCache, NotShelved, Settled},
 };
-use evenkeel_http::status::in_error_set;
+use evenkeel_http::{decision::Decision, status::in_error_set, validation::make_refresh};
 use http::{
     HeaderMap, Method, StatusCode,
     header::{IF_MODIFIED_SINCE, IF_NONE_MATCH, RANGE},
@@ -21,11 +21,12 @@ use super::{
     buffers::Lease,
     cached::Cached,
     exchange::{Exchange, Handed, Read},
-    forward,
+    forward::{self, Sent},
     framing::{self, Asked, End},
     keep::{self, Verdict, Why},
     stream::Stream,
     trouble::Trouble,
+    upload::Upload,
     upstream::Head,
     whole::{How, Reply},
 };
@@ -51,7 +52,8 @@ impl Exchange {
         let mut conditions = HeaderMap::new();
         let looked = &cached.looked;
         let conditional = cache.ask(looked, decision, &self.request.headers, &mut conditions);
-        let answer = self.sent(began, &conditions, &mut permit).await?;
+        let refreshes = decision == Decision::StaleWhileRevalidating;
+        let answer = self.sent(began, (refreshes, &conditions), &mut permit).await?;
         if answer.head.status != StatusCode::NOT_MODIFIED {
             return self.arrived(cache, cached, answer).await;
         }
@@ -63,7 +65,8 @@ impl Exchange {
             }
             // It speaks of no copy that is held: only the whole answer helps (C23).
             permit = answer.stream.give_up();
-            let answer = self.sent(began, &HeaderMap::new(), &mut permit).await?;
+            let conditions = (refreshes, &HeaderMap::new());
+            let answer = self.sent(began, conditions, &mut permit).await?;
             return self.arrived(cache, cached, answer).await;
         }
         // The client's own condition, answered although it was not sent on.
@@ -73,15 +76,25 @@ impl Exchange {
     async fn sent(
         &self,
         began: Mono,
-        conditions: &HeaderMap,
+        (refreshes, conditions): (bool, &HeaderMap),
         permit: &mut Option<Permit<'static>>,
     ) -> Result<Answer, Trouble> {
         let route = &self.route;
         let sent = route.upstream.send(|| {
             self.connected.store(true, Ordering::Relaxed);
-            let mut outgoing =
-                forward::outgoing(&self.request, &self.authority, &self.peer, &route.via, true);
+            let mut outgoing = forward::outgoing(
+                &self.request,
+                &self.authority,
+                &self.peer,
+                &route.via,
+                Sent::Whole,
+                Upload::Empty,
+            );
             let headers = outgoing.headers_mut();
+            if refreshes {
+                // Nobody waits, and the result is for everyone.
+                make_refresh(headers);
+            }
             headers.extend(
                 conditions
                     .iter()

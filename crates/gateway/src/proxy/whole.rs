@@ -82,6 +82,10 @@ impl Reply {
                 keep: *keep,
                 ..Terms::default()
             },
+            // Told for the count of refreshes alone: the shelf has it already.
+            Self::Cached(_, How::Fetched { stored: true } | How::Validated { stored: true }) => {
+                Terms::default()
+            }
             Self::Cached(..) | Self::Default(_) => Terms {
                 keep: Keep::Leave,
                 ..Terms::default()

@@ -146,6 +146,8 @@ mod engine;
 mod event;
 mod flight;
 mod hold;
+#[cfg(feature = "http")]
+pub mod http;
 mod key;
 mod lent;
 mod memory;
@@ -163,8 +165,8 @@ pub use counts::{Counts, NotKept, Refreshed, RetryCounts};
 pub use dependency::{BreakerBuilder, Dependency, DependencyBuilder, DependencyStatus};
 pub use engine::{Engine, Resource};
 pub use evenkeel_core::{
-    BreakerRules, Cause, Class, DependencyContract, Ending, HoldMode, Keep, Ladder, LimitRules, Mono, Now,
-    OpenFor, Outage, Problem, Problems, RampRules, Ratio, ReadContract, Reason, RetryRules, Row, Rung,
+    BreakerRules, Cause, Class, DependencyContract, Ending, Facts, HoldMode, Keep, Ladder, LimitRules, Mono,
+    Now, OpenFor, Outage, Problem, Problems, RampRules, Ratio, ReadContract, Reason, RetryRules, Row, Rung,
     RungRule, Skipped, Skips, Stage, State, Table, Transition, TripRule, Verdict, Wall, WhenBusy,
 };
 pub use event::{Event, EventKind};
@@ -173,7 +175,7 @@ pub use key::{EmptyScopePart, Scope};
 pub use memory::Memory;
 pub use pass::{Pass, PassBuilder};
 pub use read::{
-    Classified, Classifier, LadderRung, Read, ReadBuilder, Seeded, Terms, Unclassified, Usable, default,
-    stale,
+    Bring, Classified, Classifier, Held, LadderRung, Moment, Read, ReadBuilder, Seeded, Terms, Together,
+    Unclassified, Usable, default, stale,
 };
 pub use ticket::{Call, Permit};

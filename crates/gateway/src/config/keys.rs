@@ -51,6 +51,14 @@ pub const ROUTE: &[&str] = &[
     "coalesce",
     "other_methods",
     "max_request_body",
+    "freshness",
+    "heuristic",
+    "stale_while_revalidate",
+    "ignore_cookies",
+    "keep_set_cookie",
+    "override",
+    "request_directives",
+    "normalise",
 ];
 /// Keys of `match`.
 pub const MATCH: &[&str] = &["path"];

@@ -7,12 +7,13 @@ use std::sync::{
     atomic::{AtomicU64, AtomicUsize, Ordering},
 };
 
-use evenkeel::{BreakerBuilder, Dependency, Engine, Memory, Problems, Resource};
+use evenkeel::{BreakerBuilder, Dependency, Engine, Memory, Problems, Resource, http::Shelf};
 use evenkeel_core::{BreakerRules, OpenFor};
 use evenkeel_http::{hop::Via, problem::ProblemKind};
 
 use super::{
     buffers::Buffers,
+    caching,
     labels::{self, Labels},
     limits::Limits,
     passing::Passing,
@@ -48,6 +49,7 @@ pub struct App {
     pub(crate) engine: Engine,
     pub(crate) log: Log,
     pub(crate) memory: Memory<super::whole::Reply>,
+    pub(crate) shelf: Shelf,
     pub(crate) buffers: Buffers,
     pub(crate) limits: Limits,
     /// What reads.
@@ -81,10 +83,11 @@ impl App {
             problems.add("gateway", &error.to_string(), "a token", "rename it");
             problems
         })?;
-        let memory = Memory::new(contract.gateway.memory as u64);
+        let (memory, shelf) = caching::stores(contract);
         let common = Common {
             engine: engine.clone(),
             memory: memory.clone(),
+            shelf: shelf.clone(),
             buffers: Buffers::new(contract.gateway.buffers),
             limits,
             via,
@@ -113,6 +116,7 @@ impl App {
             log: Log::to_stderr(engine),
             engine: common.engine,
             memory,
+            shelf,
             buffers: common.buffers,
             limits,
             routes: served

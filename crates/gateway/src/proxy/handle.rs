@@ -7,11 +7,19 @@ use std::sync::{
     atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
-use evenkeel_http::{facts::Reuse, problem::ProblemKind, reuse::given_from_shared};
+use evenkeel::{Together, http::HttpCache};
+use evenkeel_http::{
+    accept::{normalise_encoding, normalise_language},
+    decision::Decision,
+    facts::Reuse,
+    problem::ProblemKind,
+    reuse::given_from_shared,
+};
 use http::{
     HeaderMap, HeaderName, Method, Request, Response,
     header::{
-        IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE, MAX_FORWARDS, RANGE,
+        ACCEPT_ENCODING, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE,
+        MAX_FORWARDS, RANGE,
     },
 };
 use hyper::body::Incoming;
@@ -20,6 +28,7 @@ use parking_lot::Mutex;
 use super::{
     app::App,
     authority,
+    cached::Cached,
     exchange::{Exchange, Handed},
     forward::Peer,
     outbound::Outbound,
@@ -54,6 +63,9 @@ fn misdirected(app: &App, kind: ProblemKind, detail: Option<&str>) -> Response<O
 
 /// Makes the call of a read and answers with its end.
 async fn read(app: &App, exchange: &Arc<Exchange>, whose: Whose) -> Response<Outbound> {
+    if let Some((cache, cached)) = exchange.route.cache.as_ref().zip(exchange.cached.as_ref()) {
+        return handle_cached(app, exchange, cache, cached).await;
+    }
     let usable = |held: &Reply| exchange.may_be_given(held);
     let target = exchange
         .request
@@ -61,11 +73,7 @@ async fn read(app: &App, exchange: &Arc<Exchange>, whose: Whose) -> Response<Out
         .path_and_query()
         .map_or("", |target| target.as_str());
     let work = Arc::clone(exchange);
-    let work = move |_call, permit| async move {
-        work.run(permit)
-            .await
-            .inspect_err(|trouble| work.route.upstream.note(trouble))
-    };
+    let work = move |_call, permit| async move { work.attempt(permit).await };
     let guard = &exchange.route.guard;
     let shares = exchange.route.coalesces || guard.contract().refreshes();
     let end = if shares && exchange.is_one_callers_own() {
@@ -73,6 +81,36 @@ async fn read(app: &App, exchange: &Arc<Exchange>, whose: Whose) -> Response<Out
     } else {
         guard.call_work(whose, target, Some(&usable), work).await
     };
+    respond(exchange, end, &app.labels)
+}
+
+/// Answers one request on a route that caches.
+async fn handle_cached(
+    app: &App,
+    exchange: &Arc<Exchange>,
+    cache: &HttpCache,
+    cached: &Cached,
+) -> Response<Outbound> {
+    if cached.looked.request().directives.only_if_cached
+        && cached.first(cache, exchange.route.engine.now().mono) == Decision::OnlyIfCached
+    {
+        return refuse::nothing_kept();
+    }
+    let bring = |moment, now| exchange.bring(cache, cached, moment, now);
+    let key = || exchange.together(cached);
+    let usable = |fetched: &Reply| exchange.may_share(cache, cached, fetched);
+    let together = if exchange.asks_alone(cached) {
+        Together::Alone(&key)
+    } else {
+        Together::Shared(&key)
+    };
+    let work = Arc::clone(exchange);
+    let work = move |_call, permit| {
+        let work = Arc::clone(&work);
+        async move { work.attempt(permit).await }
+    };
+    let guard = &exchange.route.guard;
+    let end = guard.call_held(&bring, together, Some(&usable), work).await;
     respond(exchange, end, &app.labels)
 }
 
@@ -89,7 +127,7 @@ enum Asked {
 }
 
 /// Checks a request and finds out what it asks for.
-fn prepare(app: &App, peer: &Arc<Peer>, request: http::request::Parts) -> Result<Asked, Refused> {
+fn prepare(app: &App, peer: &Arc<Peer>, mut request: http::request::Parts) -> Result<Asked, Refused> {
     let bad = |detail: &str| (ProblemKind::BadRequest, Some(detail.to_owned()));
     if request.method == Method::CONNECT || request.method == Method::TRACE {
         return Err((ProblemKind::MethodNotImplemented, None));
@@ -127,6 +165,20 @@ fn prepare(app: &App, peer: &Arc<Peer>, request: http::request::Parts) -> Result
         authority: authority::normalised(&authority),
         parts,
     };
+    for name in &route.normalise {
+        if *name == ACCEPT_ENCODING {
+            normalise_encoding(&mut request.headers);
+        } else {
+            normalise_language(&mut request.headers);
+        }
+    }
+    let cached = match &route.cache {
+        None => None,
+        Some(cache) => {
+            let looked = Cached::look(cache, &route.name, &whose, &request);
+            Some(looked.map_err(|error| (ProblemKind::BadRequest, Some(error.to_string())))?)
+        }
+    };
     let exchange = Arc::new(Exchange {
         route: Arc::clone(route),
         request,
@@ -134,6 +186,7 @@ fn prepare(app: &App, peer: &Arc<Peer>, request: http::request::Parts) -> Result
         peer: Arc::clone(peer),
         handed: Mutex::new(Handed::default()),
         connected: AtomicBool::new(false),
+        cached,
     });
     Ok(Asked::Read(exchange, whose))
 }

@@ -30,7 +30,7 @@ use super::{
     labels::Labels,
     outbound::Outbound,
     passing::Passing,
-    refuse,
+    refuse, retiring,
     route::Whose,
     stream::Stream,
     trouble::Trouble,
@@ -125,7 +125,7 @@ impl Shared {
             stream.end_now().await;
         }
         let status = parts.status;
-        self.retire_copies(status);
+        self.retire_copies(status, &parts.headers);
         let mut headers = parts.headers;
         strip_hop_by_hop(&mut headers);
         passing.via.append(&mut headers, parts.version);
@@ -183,24 +183,24 @@ impl Shared {
     }
 
     /// Takes away what is kept for the target of a write that worked (rule C27).
-    fn retire_copies(&self, status: StatusCode) {
+    fn retire_copies(&self, status: StatusCode, answered: &HeaderMap) {
         let Passed {
             passing,
             request,
             authority,
             ..
         } = &self.asked;
-        let Some(route) = passing
-            .reads
-            .as_ref()
-            .filter(|route| route.keeps || route.coalesces)
-        else {
-            return;
-        };
+        let Some(route) = &passing.reads else { return };
         if !retires_target(&request.method, status) {
             return;
         }
         let uri = &request.uri;
+        if let Some(cache) = &route.cache {
+            retiring::retire_after(route, cache, (authority, uri), answered);
+        }
+        if !(route.keeps || route.coalesces) {
+            return;
+        }
         // Without its scope parts no read of this target was ever let in.
         if let (Ok(parts), Some(target)) = (route.scope_of(uri.path(), uri.query()), uri.path_and_query()) {
             let whose = Whose {

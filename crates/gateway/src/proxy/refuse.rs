@@ -41,6 +41,11 @@ pub(super) fn misdirected(kind: ProblemKind, detail: Option<&str>) -> Response<O
     response
 }
 
+/// Answers a request that wants nothing but what is kept, when nothing usable is.
+pub(super) fn nothing_kept() -> Response<Outbound> {
+    of_problem(&Problem::new(ProblemKind::NothingKept))
+}
+
 /// Answers `OPTIONS` for the gateway itself: there is nothing to say, and nobody to ask.
 pub(super) fn options() -> Response<Outbound> {
     let mut response = Response::new(Outbound::Empty);

@@ -4,9 +4,7 @@
 
 use std::{fmt, sync::Arc};
 
-use evenkeel::{
-    Class, Counts, Dependency, Ending, Now, Reason, Refreshed, Rung, Skipped, State, WhenBusy,
-};
+use evenkeel::{Class, Counts, Dependency, Ending, Now, Reason, Refreshed, Rung, Skipped, State, WhenBusy};
 use prometheus_client::{
     collector::Collector,
     encoding::{DescriptorEncoder, prometheus_text},
@@ -97,10 +95,14 @@ impl Scrape {
             .iter()
             .zip(&routes)
             .flat_map(|(route, (name, counts, reach))| {
-                let own = Why::all().map(move |why| (why.as_str(), route.not_kept(why)));
-                let engine = [evenkeel::NotKept::TooBig, evenkeel::NotKept::Superseded]
-                    .map(|why| (why.as_str(), counts.not_kept(why)));
-                own.chain(engine)
+                // Two of the words are said by the store of snapshots as well as by the shelf.
+                let by_the_store = |why| match why {
+                    Why::TooBig => counts.not_kept(evenkeel::NotKept::TooBig),
+                    Why::Superseded => counts.not_kept(evenkeel::NotKept::Superseded),
+                    _ => 0,
+                };
+                Why::all()
+                    .map(move |why| (why.as_str(), route.not_kept(why) + by_the_store(why)))
                     .filter(move |(_, count)| *count > 0 || reach.keeps)
                     .map(move |(why, count)| (vec![*name, why], count))
             });

@@ -2,6 +2,10 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 mod bodies;
+mod cache_answers;
+mod cache_failures;
+mod cache_reuse;
+mod cache_sharing;
 mod capacity;
 mod failures;
 mod framing;

@@ -10,6 +10,7 @@ mod owned;
 mod refresh;
 mod running;
 mod shared;
+mod slow;
 
 use std::{fmt, marker::PhantomData, pin::pin, sync::Arc, time::SystemTime};
 

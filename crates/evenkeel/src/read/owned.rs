@@ -8,7 +8,7 @@ use evenkeel_core::{Class, Mono, Outage, Reason, Refusal, Step};
 use tokio::runtime::Handle;
 
 use crate::{
-    flight::{self, Flight, Landing, Part, Waiter, landing},
+    flight::{self, Flight, Landing, Part, Waiter},
     lent::Lent,
     parked::park,
     read::running::{End, Running},
@@ -77,13 +77,16 @@ where
                     guard.probe_apart(&runtime, self.key.cloned(), ticket, work);
                     self.refused(NOT_WAITED_FOR)
                 }
-                None => {
-                    let attempted = {
-                        let (key, parked) = self.parts();
-                        park(parked, pin!(guard.attempt(key, &mut ticket, work))).await
-                    };
-                    self.attempted(attempted)
-                }
+                None => match self.patience() {
+                    Some((runtime, slow_at)) => self.until_slow(&runtime, slow_at, ticket, work).await,
+                    None => {
+                        let attempted = {
+                            let (key, parked) = self.parts();
+                            park(parked, pin!(guard.attempt(key, &mut ticket, work))).await
+                        };
+                        self.attempted(attempted)
+                    }
+                },
             },
         }
     }
@@ -121,7 +124,7 @@ where
         ticket.limit = if ticket.is_probe() {
             dependency.probe_limit(self.now.mono)
         } else {
-            dependency.own_limit(self.now.mono)
+            self.guard.flight_limit(self.now.mono)
         };
         let waiter = flight.waiter();
         let (guard, key) = (Arc::clone(self.guard), self.key.cloned());
@@ -137,24 +140,37 @@ where
         }
     }
 
-    /// Waits for a flight until this call's own deadline.
-    async fn wait(&mut self, waiter: Waiter<T, E>) -> Waited<T, E> {
+    /// Waits for a flight until this call's own deadline, or until it is slow and a copy can answer.
+    async fn wait(&mut self, mut waiter: Waiter<T, E>) -> Waited<T, E> {
         let clock = &self.guard.dependency.0.engine.shared().clock;
-        let waited = {
-            let landing = pin!(landing(waiter));
-            let waiting = pin!(until(clock, self.call.deadline().at(), landing));
-            park(&mut self.parked, waiting).await
-        };
-        self.now = self.guard.now();
-        match waited {
-            Outcome::AtOnce(Some(landing)) | Outcome::Later(Some(landing)) => Waited::Landed(landing),
-            Outcome::AtOnce(None) | Outcome::Later(None) => Waited::Vanished,
-            Outcome::NoTimer => {
-                self.is_untimed = true;
-                Waited::Ended(self.call.attempted(Class::Fault, false))
+        let deadline = self.call.deadline().at();
+        let slow_at = self.call.slow_at();
+        let soft = slow_at.map(|at| (Some(at), true));
+        for (limit, is_soft) in soft.into_iter().chain([(deadline, false)]) {
+            let waited = {
+                let landing = pin!(waiter.landing());
+                let waiting = pin!(until(clock, limit, landing));
+                park(&mut self.parked, waiting).await
+            };
+            self.now = self.guard.now();
+            match waited {
+                Outcome::AtOnce(Some(landing)) | Outcome::Later(Some(landing)) => {
+                    return Waited::Landed(landing);
+                }
+                Outcome::AtOnce(None) | Outcome::Later(None) => return Waited::Vanished,
+                Outcome::NoTimer => {
+                    self.is_untimed = true;
+                    return Waited::Ended(self.call.attempted(Class::Fault, false));
+                }
+                Outcome::OutOfTime => {
+                    if is_soft && let Some(step) = self.slow() {
+                        waiter.leave_it_flying();
+                        return Waited::Ended(step);
+                    }
+                }
             }
-            Outcome::OutOfTime => Waited::Ended(self.call.attempted(Class::Outage(Outage::TimedOut), false)),
         }
+        Waited::Ended(self.call.attempted(Class::Outage(Outage::TimedOut), false))
     }
 
     /// Ends this call by what a flight brought, as if it had asked by itself; `joined` if it was another's.

@@ -37,6 +37,7 @@ pub const ROUTE: &[&str] = &[
     "keep_if",
     "max_body",
     "coalesce",
+    "soft_timeout",
 ];
 /// Keys of `match`.
 pub const MATCH: &[&str] = &["path"];

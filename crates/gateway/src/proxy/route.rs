@@ -101,6 +101,9 @@ impl Route {
         if route.exact {
             builder = builder.exact();
         }
+        if let Some(soft) = route.refresh.soft_timeout {
+            builder = builder.soft_timeout(soft);
+        }
         if route.coalesce {
             builder = builder.coalesce().share_if(Reply::is_shareable);
         }

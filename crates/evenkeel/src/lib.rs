@@ -97,6 +97,9 @@
 //! wait uses tokio's timer, and outside a runtime fails with [`Misuse::NoTimer`]. The other two use the tokio runtime
 //! they are called in. Dropping any of them, at any moment, leaves permits, counters and the breaker right.
 //!
+//! Traffic that nothing may stand in for, writes above all, goes through a [`Pass`]: the same permits, breaker and holds,
+//! and no method that could answer it from anywhere else, or make it twice.
+//!
 //! # Time
 //!
 //! Time comes from the [`Clock`] that the [`Engine`] was made with. The system's clock is boot time: it counts
@@ -147,6 +150,7 @@ mod key;
 mod lent;
 mod memory;
 mod parked;
+mod pass;
 mod read;
 mod retired;
 mod tail;
@@ -155,18 +159,19 @@ mod until;
 
 pub use answer::{Answer, Misuse, Unanswered};
 pub use clock::{Clock, ManualClock};
-pub use counts::{Counts, NotKept, Refreshed};
+pub use counts::{Counts, NotKept, Refreshed, RetryCounts};
 pub use dependency::{BreakerBuilder, Dependency, DependencyBuilder, DependencyStatus};
 pub use engine::{Engine, Resource};
 pub use evenkeel_core::{
     BreakerRules, Cause, Class, DependencyContract, Ending, HoldMode, Keep, Ladder, LimitRules, Mono, Now,
-    OpenFor, Outage, Problem, Problems, RampRules, Ratio, ReadContract, Reason, Row, Rung, RungRule, Skipped,
-    Skips, Stage, State, Table, Transition, TripRule, Verdict, Wall, WhenBusy,
+    OpenFor, Outage, Problem, Problems, RampRules, Ratio, ReadContract, Reason, RetryRules, Row, Rung,
+    RungRule, Skipped, Skips, Stage, State, Table, Transition, TripRule, Verdict, Wall, WhenBusy,
 };
 pub use event::{Event, EventKind};
 pub use hold::Hold;
 pub use key::{EmptyScopePart, Scope};
 pub use memory::Memory;
+pub use pass::{Pass, PassBuilder};
 pub use read::{
     Classified, Classifier, LadderRung, Read, ReadBuilder, Seeded, Terms, Unclassified, Usable, default,
     stale,

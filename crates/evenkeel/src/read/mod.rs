@@ -2,12 +2,14 @@
 //! It exists as the face of the library: data that may be reduced, by a contract, with every answer labelled.
 //! It refuses to serve anything that the contract does not list.
 
+mod again;
 mod apart;
 mod attempt;
 mod build_refresh;
 mod builder;
 mod owned;
 mod refresh;
+mod repeat;
 mod running;
 mod shared;
 mod slow;
@@ -31,6 +33,7 @@ use crate::{
     parked::park,
     ticket::{Call, Permit},
 };
+use again::Repeat;
 use running::Running;
 use shared::Inner;
 
@@ -233,7 +236,7 @@ where
             drop(permit);
             result
         };
-        self.worked(scope, key, None, Manner::Own, work).await
+        self.worked(scope, key, None, Manner::Own, None, work).await
     }
 
     /// Makes one call like [`Read::call_owned`], for work that outlives its result, such as a streamed body.
@@ -264,7 +267,7 @@ where
         F: FnOnce(Call<'static>, Option<Permit<'static>>) -> Fut + Send + 'static,
         Fut: Future<Output = Result<T, E>> + Send + 'static,
     {
-        self.worked(scope, key, usable, Manner::Outlives, work)
+        self.worked(scope, key, usable, Manner::Outlives, None, work)
     }
 
     /// Makes one call like [`Read::call_work`], for work whose result is for this caller alone, such as an answer to
@@ -286,7 +289,7 @@ where
         F: FnOnce(Call<'static>, Option<Permit<'static>>) -> Fut + Send + 'static,
         Fut: Future<Output = Result<T, E>> + Send + 'static,
     {
-        self.worked(scope, key, usable, Manner::Alone, work)
+        self.worked(scope, key, usable, Manner::Alone, None, work)
     }
 
     async fn worked<F, Fut>(
@@ -295,6 +298,7 @@ where
         key: impl AsRef<[u8]>,
         usable: Usable<'_, T>,
         manner: Manner,
+        again: Option<Repeat<T, E>>,
         work: F,
     ) -> Result<Answer<T, E>, Unanswered<E>>
     where
@@ -309,6 +313,7 @@ where
         let (mut running, first) = Running::begin(&self.inner, key, usable, Asker::Traffic);
         running.may_outlive = matches!(manner, Manner::Outlives | Manner::Alone);
         let may_join = matches!(manner, Manner::Own | Manner::Outlives);
+        running.again = again;
         running.owned(first, may_join, work).await
     }
 

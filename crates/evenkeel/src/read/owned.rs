@@ -4,14 +4,17 @@
 
 use std::{pin::pin, sync::Arc};
 
-use evenkeel_core::{Class, Mono, Outage, Reason, Refusal, Step};
+use evenkeel_core::{Class, Deadline, Mono, Outage, Reason, Refusal, Step};
 use tokio::runtime::Handle;
 
 use crate::{
     flight::{self, Flight, Landing, Part, Waiter},
     lent::Lent,
     parked::park,
-    read::running::{End, Running},
+    read::{
+        again::Retries,
+        running::{End, Running},
+    },
     ticket::{Call, Permit, Ticket},
     until::{Outcome, until},
 };
@@ -77,16 +80,18 @@ where
                     guard.probe_apart(&runtime, self.key.cloned(), ticket, work);
                     self.refused(NOT_WAITED_FOR)
                 }
-                None => match self.patience() {
-                    Some((runtime, slow_at)) => self.until_slow(&runtime, slow_at, ticket, work).await,
-                    None => {
-                        let attempted = {
-                            let (key, parked) = self.parts();
-                            park(parked, pin!(guard.attempt(key, &mut ticket, work))).await
-                        };
-                        self.attempted(attempted)
+                None => {
+                    let retries = self.retries();
+                    if let Some((runtime, slow_at)) = self.patience() {
+                        return self.until_slow(&runtime, slow_at, ticket, retries, work).await;
                     }
-                },
+                    let attempted = {
+                        let (key, parked) = self.parts();
+                        let attempts = guard.attempts(key, &mut ticket, retries.as_ref(), work);
+                        park(parked, pin!(attempts)).await
+                    };
+                    self.attempted(attempted)
+                }
             },
         }
     }
@@ -128,7 +133,18 @@ where
         };
         let waiter = flight.waiter();
         let (guard, key) = (Arc::clone(self.guard), self.key.cloned());
-        runtime.spawn(async move { guard.fly(key.as_ref(), ticket, flight, work).await });
+        // A flight's attempts end by the timeout alone, for later callers may wait longer than this one.
+        let ends = self.lease_end();
+        let retries = self.retries().map(|retries| Retries {
+            deadline: Deadline::NONE,
+            ends: retries.ends.or(Some(ends)),
+            ..retries
+        });
+        runtime.spawn(async move {
+            guard
+                .fly(key.as_ref(), ticket, flight, retries.as_ref(), work)
+                .await;
+        });
         match self.wait(waiter).await {
             Waited::Ended(step) => self.finish(step),
             Waited::Landed(landing) => self.landed(&landing, false),

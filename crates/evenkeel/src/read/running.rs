@@ -14,7 +14,12 @@ use crate::{
     key::Key,
     lent::Lent,
     memory::Snapshot,
-    read::{Usable, attempt::Attempted, shared::Inner},
+    read::{
+        Usable,
+        again::{Repeat, Retries},
+        attempt::Attempted,
+        shared::Inner,
+    },
     tail::Tail,
     ticket::Ticket,
 };
@@ -34,6 +39,8 @@ pub(crate) struct Running<'c, T, E> {
     observes: bool,
     /// Whether the work may keep its permit beyond its result.
     pub(super) may_outlive: bool,
+    /// The work once more, where it may be repeated.
+    pub(super) again: Option<Repeat<T, E>>,
     snapshot: Option<Arc<Snapshot<T>>>,
     pub(super) retry_at: Option<Mono>,
     pub(super) cause: Option<E>,
@@ -71,7 +78,7 @@ where
         let (mut call, mut first) = ReadCall::begin(
             &guard.contract,
             contract.table(),
-            contract.timeout(),
+            contract.timeout().filter(|_| !guard.untimed),
             hold,
             now.mono,
         );
@@ -90,6 +97,7 @@ where
             now,
             observes,
             may_outlive: false,
+            again: None,
             snapshot: None,
             retry_at,
             cause: None,
@@ -117,6 +125,18 @@ where
         }
         ticket.may_outlive = self.may_outlive;
         Ok(ticket)
+    }
+
+    /// Returns what further attempts of this call need, where its work may be repeated.
+    pub(super) fn retries(&mut self) -> Option<Retries<T, E>> {
+        let work = self.again.take()?;
+        let deadline = self.call.deadline();
+        Some(Retries {
+            work,
+            deadline,
+            ends: deadline.at(),
+            observes: self.observes,
+        })
     }
 
     /// Takes the first look, if one is to be taken, and returns what comes next: an admission, a refresh, or the end.

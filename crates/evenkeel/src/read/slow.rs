@@ -10,6 +10,7 @@ use tokio::runtime::Handle;
 use crate::{
     parked::park,
     read::{
+        again::Retries,
         running::{End, Running},
         shared::Inner,
     },
@@ -34,6 +35,7 @@ where
         runtime: &Handle,
         slow_at: Mono,
         mut ticket: Ticket<'static>,
+        retries: Option<Retries<T, E>>,
         work: F,
     ) -> End<T, E>
     where
@@ -43,7 +45,11 @@ where
         let clock = &self.guard.dependency.0.engine.shared().clock;
         let (guard, key) = (Arc::clone(self.guard), self.key.cloned());
         // In a box, so that it can be handed to the runtime in the middle of its wait.
-        let mut attempt = Box::pin(async move { guard.attempt(key.as_ref(), &mut ticket, work).await });
+        let mut attempt = Box::pin(async move {
+            guard
+                .attempts(key.as_ref(), &mut ticket, retries.as_ref(), work)
+                .await
+        });
         let early = {
             let waiting = pin!(until(clock, Some(slow_at), attempt.as_mut()));
             park(&mut self.parked, waiting).await

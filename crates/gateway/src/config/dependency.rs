@@ -7,12 +7,12 @@ use std::{
     time::Duration,
 };
 
-use evenkeel_core::{BreakerRules, DependencyDraft, OpenFor, Ratio};
+use evenkeel_core::{BreakerRules, DependencyDraft, LimitRules, OpenFor, RampRules, Ratio};
 use http::Uri;
 
 use super::{
     across::Asker,
-    keys,
+    keys, ramp,
     reader::{Fields, listed},
     units::show_duration,
 };
@@ -41,6 +41,10 @@ pub struct Dependency {
     pub concurrency: Option<u32>,
     /// When to stop asking.
     pub breaker: Breaker,
+    /// How traffic comes back after the breaker has closed; `None` for all at once.
+    pub ramp: Option<RampRules>,
+    /// How to learn what it bears; `None` where only `concurrency` limits it.
+    pub learned_limit: Option<LimitRules>,
 }
 
 /// The address of an upstream.
@@ -154,6 +158,9 @@ pub(super) fn read(
             &format!("write `timeout = \"{shown}\"`, or raise that `deadline`"),
         );
     }
+    let is_broken_off = matches!(breaker, Breaker::Off);
+    let ramp = ramp::read_ramp(&mut fields, is_broken_off);
+    let learned_limit = ramp::read_learned_limit(&mut fields);
     let draft = DependencyDraft {
         name: name.clone(),
         timeout: Some(timeout),
@@ -162,8 +169,9 @@ pub(super) fn read(
             Breaker::Off => None,
             Breaker::On(rules) => Some(*rules),
         },
-        ramp: None,
-        learn: None,
+        ramp: ramp.clone(),
+        learn: learned_limit,
+        retry: None,
         rows: Vec::new(),
     };
     if let Err(found) = draft.check() {
@@ -176,6 +184,8 @@ pub(super) fn read(
         timeout,
         concurrency,
         breaker,
+        ramp,
+        learned_limit,
     })
 }
 

@@ -9,7 +9,15 @@ pub const GATEWAY: &[&str] = &["listen", "admin", "memory", "buffers", "workers"
 /// Keys of `[resources.<name>]`.
 pub const RESOURCE: &[&str] = &["concurrency"];
 /// Keys of `[dependencies.<name>]`.
-pub const DEPENDENCY: &[&str] = &["urls", "uses", "timeout", "concurrency", "breaker"];
+pub const DEPENDENCY: &[&str] = &[
+    "urls",
+    "uses",
+    "timeout",
+    "concurrency",
+    "breaker",
+    "ramp",
+    "learned_limit",
+];
 /// Keys of `breaker`.
 pub const BREAKER: &[&str] = &[
     "consecutive",
@@ -23,6 +31,10 @@ pub const BREAKER: &[&str] = &[
     "close_after",
     "lease",
 ];
+/// Keys of `ramp`.
+pub const RAMP: &[&str] = &["stages", "hold", "hold_max", "calls", "failure_ratio"];
+/// Keys of `learned_limit`.
+pub const LEARNED_LIMIT: &[&str] = &["floor", "cold", "linger"];
 /// Keys of `[[routes]]`.
 pub const ROUTE: &[&str] = &[
     "name",
@@ -38,6 +50,8 @@ pub const ROUTE: &[&str] = &[
     "max_body",
     "coalesce",
     "soft_timeout",
+    "other_methods",
+    "max_request_body",
 ];
 /// Keys of `match`.
 pub const MATCH: &[&str] = &["path"];
@@ -54,6 +68,8 @@ pub const ALL: &[(&str, &[&str])] = &[
     ("resources.<name>", RESOURCE),
     ("dependencies.<name>", DEPENDENCY),
     ("dependencies.<name>.breaker", BREAKER),
+    ("dependencies.<name>.ramp", RAMP),
+    ("dependencies.<name>.learned_limit", LEARNED_LIMIT),
     ("routes", ROUTE),
     ("routes.match", MATCH),
     ("routes.ladder", RUNG),

@@ -5,9 +5,11 @@
 mod across;
 mod dependency;
 pub mod diag;
+mod forwarding;
 mod gateway;
 pub mod keys;
 pub mod pattern;
+mod ramp;
 mod reader;
 mod refresh;
 mod route;
@@ -15,6 +17,7 @@ pub mod units;
 
 pub use dependency::{Breaker, Dependency, Resource, Upstream};
 pub use diag::{Diagnostics, Places};
+pub use forwarding::{Class, OtherMethods};
 pub use gateway::Gateway;
 pub use route::{DefaultAnswer, KeepIf, Route, Rung, ScopePart};
 

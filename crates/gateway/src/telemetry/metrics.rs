@@ -4,7 +4,7 @@
 
 use std::{fmt, sync::Arc};
 
-use evenkeel::{Class, Counts, Ending, Now, Reason, Refreshed, Rung, Skipped, State, WhenBusy};
+use evenkeel::{Class, Counts, Dependency, Ending, Now, Reason, Refreshed, Rung, Skipped, State, WhenBusy};
 use prometheus_client::{
     collector::Collector,
     encoding::{DescriptorEncoder, prometheus_text},
@@ -53,6 +53,7 @@ impl Collector for Scrape {
     fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let mut out = Out(encoder);
         self.calls(&mut out)?;
+        self.passes(&mut out)?;
         self.dependencies(&mut out)?;
         self.gateway(&mut out)
     }
@@ -66,7 +67,6 @@ impl Scrape {
             .iter()
             .map(|route| (route.name.as_str(), route.guard.counts(), Reach::of(route)))
             .collect();
-        let reasons = || std::iter::once(None).chain(Reason::ALL.into_iter().map(Some));
         let calls = routes.iter().flat_map(|(route, counts, reach)| {
             Ending::ALL
                 .into_iter()
@@ -116,6 +116,24 @@ impl Scrape {
         out.write(&series::REFRESHES, refreshes)
     }
 
+    fn passes(&self, out: &mut Out<'_>) -> fmt::Result {
+        let passes = self.app.passes.iter().flat_map(|passing| {
+            let counts = passing.guard.counts();
+            let reach = Reach::without_rungs(passing.guard.dependency());
+            Ending::ALL
+                .into_iter()
+                .filter(|ending| ending.rung().is_none_or(|rung| rung == Rung::Live))
+                .flat_map(|ending| reasons().map(move |reason| (ending, reason)))
+                .map(move |(ending, reason)| (ending, reason, counts.get(ending, reason)))
+                .filter(move |(ending, reason, count)| *count > 0 || reach.reaches(*ending, *reason))
+                .map(|(ending, reason, count)| {
+                    let reason = reason.map_or("none", Reason::as_str);
+                    (vec![passing.name.as_str(), ending.as_str(), reason], count)
+                })
+        });
+        out.write(&series::PASSES, passes)
+    }
+
     fn dependencies(&self, out: &mut Out<'_>) -> fmt::Result {
         let all = || self.app.dependencies.iter().map(|(dependency, _)| dependency);
         let attempts = all().flat_map(|dependency| {
@@ -159,6 +177,7 @@ impl Scrape {
         out.write(&series::PERMITS_IN_USE, in_use)?;
         let limits = limited().map(|(one, limit)| (vec![one.name()], u64::from(limit)));
         out.write(&series::PERMITS_LIMIT, limits)?;
+        self.load(out)?;
         let resources = || self.app.resources.iter();
         let in_use = resources().map(|one| (vec![one.name()], u64::from(one.in_use())));
         out.write(&series::RESOURCE_IN_USE, in_use)?;
@@ -170,6 +189,45 @@ impl Scrape {
             .iter()
             .map(|(dependency, upstream)| (vec![dependency.name()], upstream.idle() as u64));
         out.write(&series::IDLE_CONNECTIONS, idle)
+    }
+
+    /// Writes what ramp and learned limit know, for the dependencies that have one.
+    fn load(&self, out: &mut Out<'_>) -> fmt::Result {
+        let statuses: Vec<_> = self
+            .app
+            .dependencies
+            .iter()
+            .map(|(one, _)| (one.name(), one.contract(), one.status()))
+            .collect();
+        let metered = || {
+            statuses
+                .iter()
+                .filter(|(_, contract, _)| contract.ramp().is_some() || contract.learn().is_some())
+        };
+        let counted = statuses.iter().filter(|(_, contract, _)| {
+            contract.ramp().is_some() || contract.learn().is_some() || contract.concurrency().is_some()
+        });
+        let in_flight = counted.map(|(name, _, status)| (vec![*name], u64::from(status.in_use)));
+        out.write(&series::IN_FLIGHT, in_flight)?;
+        let learning = metered().filter(|(_, contract, _)| contract.learn().is_some());
+        let lingering = learning.map(|(name, _, status)| (vec![*name], u64::from(status.lingering)));
+        out.write(&series::LINGERING, lingering)?;
+        let limits =
+            metered().map(|(name, _, status)| (vec![*name], u64::from(status.admitted.unwrap_or(0))));
+        out.write(&series::LEARNED_LIMIT, limits)?;
+        let ramped = || metered().filter(|(_, contract, _)| contract.ramp().is_some());
+        let stages = ramped().map(|(name, _, status)| {
+            let stage = status.ramp.map_or(0, |stage| u64::from(stage.index) + 1);
+            (vec![*name], stage)
+        });
+        out.write(&series::RAMP_STAGE, stages)?;
+        let shares = ramped().map(|(name, _, status)| {
+            let share = status
+                .ramp
+                .map_or(100, |stage| u64::from(stage.share_ppm / 10_000));
+            (vec![*name], share)
+        });
+        out.write(&series::RAMP_SHARE, shares)
     }
 
     fn gateway(&self, out: &mut Out<'_>) -> fmt::Result {
@@ -188,6 +246,11 @@ impl Scrape {
         let version = std::iter::once((vec![env!("CARGO_PKG_VERSION")], 1));
         out.write(&series::BUILD_INFO, version)
     }
+}
+
+/// Yields every reason, and none.
+fn reasons() -> impl Iterator<Item = Option<Reason>> {
+    std::iter::once(None).chain(Reason::ALL.into_iter().map(Some))
 }
 
 /// Returns a monotonic instant in whole seconds of Unix time, rounded up: a probe is never announced too early.
@@ -211,18 +274,29 @@ struct Reach {
 
 impl Reach {
     fn of(route: &crate::proxy::Route) -> Self {
-        let dependency = route.guard.dependency();
         let contract = route.guard.contract();
         let ladder = contract.ladder();
         Self {
             keeps: contract.keeps_snapshots(),
             has_default: ladder.has_default(),
-            has_breaker: dependency.contract().breaker().is_some(),
-            has_ramp: dependency.contract().ramp().is_some(),
-            is_limited: dependency.is_limited(),
             refuses_when_busy: contract.when_busy() == WhenBusy::Refuse,
             has_soft_timeout: contract.soft_timeout().is_some(),
             revalidates: contract.refreshes(),
+            ..Self::without_rungs(route.guard.dependency())
+        }
+    }
+
+    /// What is left where nothing can stand in.
+    fn without_rungs(dependency: &Dependency) -> Self {
+        Self {
+            keeps: false,
+            has_default: false,
+            has_breaker: dependency.contract().breaker().is_some(),
+            has_ramp: dependency.contract().ramp().is_some(),
+            is_limited: dependency.is_limited(),
+            refuses_when_busy: false,
+            has_soft_timeout: false,
+            revalidates: false,
         }
     }
 

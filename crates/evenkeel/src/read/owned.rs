@@ -46,10 +46,11 @@ where
             }
         };
         let guard = self.guard;
-        // Joining: at most twice, for a flight that vanishes is replaced once.
+        // Joining: at most twice, for a flight that vanishes is replaced once. A second one that vanishes is a fault for
+        // all who waited: were each to ask by itself then, whatever broke both would meet them all at once.
         let flights = guard.flights.as_ref().filter(|_| may_join);
         if let (Some(flights), Some(key), Ok(runtime)) = (flights, self.key, Handle::try_current()) {
-            for _ in 0..2 {
+            for is_last in [false, true] {
                 match flights.part(key, self.now.mono, self.lease_end()) {
                     Part::Alone => break,
                     Part::Lead(flight) => return self.lead(&runtime, flight, work).await,
@@ -67,6 +68,7 @@ where
                                     return self.landed(&landing, true);
                                 }
                             },
+                            Waited::Vanished if is_last => return self.broken(),
                             Waited::Vanished => {}
                         }
                     }
@@ -149,11 +151,14 @@ where
             Waited::Ended(step) => self.finish(step),
             Waited::Landed(landing) => self.landed(&landing, false),
             // The work broke: its panic ended the flight, and there is nothing to share.
-            Waited::Vanished => {
-                let step = self.call.attempted(Class::Fault, false);
-                self.finish(step)
-            }
+            Waited::Vanished => self.broken(),
         }
+    }
+
+    /// Ends a call whose attempt broke in another task.
+    fn broken(&mut self) -> End<T, E> {
+        let step = self.call.attempted(Class::Fault, false);
+        self.finish(step)
     }
 
     /// Waits for a flight until this call's own deadline, or until it is slow and a copy can answer.

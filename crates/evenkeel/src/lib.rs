@@ -68,7 +68,7 @@
 //! | gone: [`Class::Gone`] | not blamed | the error; the snapshot is retired |
 //! | refusal: [`Class::Refusal`] | not blamed | the error: a real answer is never hidden by old data |
 //! | bug: [`Class::Fault`] | not blamed | the error, [`Reason::Fault`]: a bug is never hidden |
-//! | the work panics | failure | the panic; of a shared attempt [`Reason::Fault`], and who joined it tries once more |
+//! | the work panics | failure | the panic; of a shared attempt [`Reason::Fault`], and one of those who joined it takes over, once |
 //! | a person's [`Hold`] | - | what the hold leaves, [`Reason::Held`] |
 //! | the caller leaves: the future is dropped | not blamed | nothing; counted as [`Ending::Abandoned`] |
 //! | a streamed result breaks off: [`Permit::cut`] | failure | what had come; counted as [`Ending::Cut`] |

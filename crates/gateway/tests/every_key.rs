@@ -114,6 +114,7 @@ const CHECKS: &[(&str, &str, Check)] = &[
     ("routes", "keep_if", check!(keep_if_status())),
     ("routes", "max_body", check!(max_body())),
     ("routes", "coalesce", check!(coalesce())),
+    ("routes", "soft_timeout", check!(soft_timeout())),
     ("routes", "other_methods", check!(other_methods())),
     ("routes", "max_request_body", check!(max_request_body())),
     ("routes.match", "path", check!(path())),
@@ -687,5 +688,43 @@ async fn coalesce() {
             assert_eq!(call.await.unwrap().status, 200);
         }
         assert_eq!(origin.hits(), hits, "{shared}");
+    }
+}
+
+async fn soft_timeout() {
+    for (soft, rung, reason) in [("50ms", "stale", Some("slow")), ("900ms", "fresh", None)] {
+        let origin = ok().await;
+        let route = format!("{STALE}\nsoft_timeout = \"{soft}\"");
+        let bench = Bench::start(&contract(origin.address, "", &route)).await;
+        bench.get("/r/1").await;
+        origin.script(|_| Reply::ok("x").wait(Duration::from_millis(400)));
+        let answer = bench.get("/r/1").await;
+        assert_eq!(answer.freshness(), rung, "{soft}");
+        let said = answer.header("degraded");
+        assert_eq!(
+            said.is_some_and(|said| said.contains("reason=slow")),
+            reason.is_some(),
+            "{soft}"
+        );
+    }
+    for (route, place) in [
+        ("soft_timeout = \"50ms\"", "set without a stale rung"),
+        (
+            "ladder = [ { stale = \"60s\" } ]\nsoft_timeout = \"1s\"",
+            "ends the attempt after \"1s\"",
+        ),
+        (
+            "ladder = [ { stale = \"60s\" } ]\nsoft_timeout = \"3s\"",
+            "the deadline ends the call",
+        ),
+        ("ladder = [ { stale = \"60s\" } ]\nsoft_timeout = 5", "5"),
+    ] {
+        let problems = config::parse("c", &contract("127.0.0.1:1".parse().unwrap(), "", route))
+            .unwrap_err()
+            .to_string();
+        assert!(
+            problems.contains(".soft_timeout: ") && problems.contains(place),
+            "{problems}"
+        );
     }
 }

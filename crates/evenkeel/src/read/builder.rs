@@ -16,7 +16,7 @@ use crate::{
     hold::HoldSlot,
     key::{self, Scope},
     memory::Memory,
-    read::{Read, shared::Inner},
+    read::{Read, build_refresh, shared::Inner},
 };
 
 /// One rung of a ladder with what it needs. Made by [`stale`] and [`default`].
@@ -539,6 +539,7 @@ impl<T, C, S> ReadBuilder<T, C, S> {
         let (Some(contract), Some(dependency)) = (contract, dependency) else {
             return Err(problems);
         };
+        build_refresh::check_beside(&contract, dependency.contract(), &mut problems);
         problems.or(())?;
         let guess = mem::size_of::<T>()
             + if mem::needs_drop::<T>() {

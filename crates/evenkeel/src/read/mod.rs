@@ -13,6 +13,7 @@ mod refresh;
 mod repeat;
 mod running;
 mod shared;
+mod slow;
 
 use std::{fmt, marker::PhantomData, pin::pin, sync::Arc, time::SystemTime};
 

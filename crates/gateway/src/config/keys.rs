@@ -49,6 +49,7 @@ pub const ROUTE: &[&str] = &[
     "keep_if",
     "max_body",
     "coalesce",
+    "soft_timeout",
     "other_methods",
     "max_request_body",
     "freshness",

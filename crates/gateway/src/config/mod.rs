@@ -12,6 +12,7 @@ pub mod keys;
 pub mod pattern;
 mod ramp;
 mod reader;
+mod refresh;
 mod route;
 pub mod units;
 
@@ -161,8 +162,11 @@ fn read(reader: &mut Reader<'_>, document: &DeTable<'_>) -> Option<Contract> {
         for (index, value) in list.into_iter().flatten().enumerate() {
             let place = format!("routes[{index}]");
             reader.diagnostics.name_route(index, route::name_of(value));
-            if let Some(fields) = reader.open(place, value, keys::ROUTE) {
+            if let Some(fields) = reader.open(place.clone(), value, keys::ROUTE) {
                 let route = route::read(&names, &routes, fields);
+                if let Some(route) = &route {
+                    refresh::check_beside(reader, &place, route, &dependencies);
+                }
                 routes.extend(route);
             }
         }

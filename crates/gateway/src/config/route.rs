@@ -17,6 +17,7 @@ use super::{
     keys,
     pattern::Pattern,
     reader::{Fields, listed},
+    refresh,
 };
 
 /// One route.
@@ -54,6 +55,8 @@ pub struct Route {
     pub caching: Option<Caching>,
     /// The cookies that have no influence on answers.
     pub ignored_cookies: IgnoredCookies,
+    /// When copies answer although nothing has failed.
+    pub refresh: RefreshRules,
 }
 
 /// Where a scope part comes from. A request without it is refused.
@@ -181,6 +184,8 @@ pub(super) fn read(dependencies: &[String], earlier: &[Route], mut fields: Field
     let caching = caching::read(&mut fields);
     let ignored_cookies = caching::ignored_cookies(&mut fields);
     let keeps = caching.is_some() || ladder.iter().any(|rung| matches!(rung, Rung::Stale(_)));
+    let refresh = refresh::read(&mut fields);
+    let stale = ladder.iter().any(|rung| matches!(rung, Rung::Stale(_)));
     let is_read = forwarding.class == Class::Read;
     for (key, useless, needs) in [
         ("when_busy", ladder.is_empty() && is_read, "a ladder"),
@@ -215,7 +220,7 @@ pub(super) fn read(dependencies: &[String], earlier: &[Route], mut fields: Field
             exact,
             when_busy,
             coalesce,
-            refresh: RefreshRules::default(),
+            refresh,
         };
         if let Err(found) = draft.check() {
             fields.absorb(found);
@@ -240,6 +245,7 @@ pub(super) fn read(dependencies: &[String], earlier: &[Route], mut fields: Field
         coalesce,
         caching,
         ignored_cookies,
+        refresh,
     })
 }
 

@@ -115,6 +115,9 @@ impl Route {
         if route.exact {
             builder = builder.exact();
         }
+        if let Some(soft) = route.refresh.soft_timeout {
+            builder = builder.soft_timeout(soft);
+        }
         if cache.is_some() {
             // Each copy says for itself for how long it is fresh.
             builder = builder.own_lifetimes().terms(Reply::terms);

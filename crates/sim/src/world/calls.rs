@@ -165,6 +165,22 @@ impl World<'_> {
         }
     }
 
+    /// Ends a call whose attempt is slow by its copy, if that can answer. The attempt goes on.
+    pub(super) fn slow(&mut self, id: Id, now: Mono) {
+        let Some(call) = self.calls.get(id) else { return };
+        let Some(attempt) = call.attempt else { return };
+        let snapshot = self.states[call.node].snapshots.get(&call.key).copied();
+        let Some(step) = call.read.slow(snapshot, now) else {
+            return;
+        };
+        call.attempt = None;
+        if let Some(attempt) = self.attempts.get(attempt) {
+            attempt.callers.retain(|caller| *caller != id);
+            attempt.apart = true;
+        }
+        self.drive(id, step, now);
+    }
+
     pub(super) fn time_out(&mut self, id: Id, now: Mono) {
         if let Some(attempt) = self.attempts.get(id) {
             let blame = attempt.limit.blames_the_dependency();

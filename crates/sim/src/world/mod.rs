@@ -26,6 +26,8 @@ enum Event {
     Ask(Id),
     /// The client's patience is over, if it still waits for this call.
     Leave(Id, Id),
+    /// The call's soft timeout is over, if it still waits.
+    Slow(Id),
     /// The attempt has come to its limit.
     TimeOut(Id),
     /// The source is done with this work; well, or not.
@@ -157,6 +159,7 @@ impl<'n> World<'n> {
             Event::Want => self.request(now),
             Event::Ask(request) => self.ask(request, now),
             Event::Leave(request, call) => self.leave(request, call, now),
+            Event::Slow(call) => self.slow(call, now),
             Event::TimeOut(attempt) => self.time_out(attempt, now),
             Event::Done(work, well) => self.done(work, well, now),
             Event::Script(index) => self.script(index, now),

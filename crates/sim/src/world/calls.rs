@@ -92,6 +92,7 @@ impl World<'_> {
     pub(super) fn begin_attempt(&mut self, attempt: Attempt, now: Mono) {
         let (node, key, work, limit) = (attempt.node, attempt.key, attempt.work, attempt.limit);
         let callers = attempt.callers.clone();
+        let slow_at = self.nodes[node].seat.slow_at(&attempt.pass);
         self.admitted += 1;
         self.states[node].attempts += 1;
         let id = self.attempts.add(attempt);
@@ -107,6 +108,9 @@ impl World<'_> {
         if let Some(at) = limit.at() {
             self.queue.plan(at, Event::TimeOut(id));
         }
+        if let Some(at) = slow_at {
+            self.queue.plan(at, Event::Slow(id));
+        }
         match self.source.ask(work, now) {
             Taken::Refused => self.end_attempt(id, Class::OUTAGE, true, now),
             Taken::Until(at, well) => {
@@ -116,6 +120,17 @@ impl World<'_> {
             Taken::Hung => {
                 self.works.insert(work, Some(id));
             }
+        }
+    }
+
+    /// Tells the engine that an attempt is slow that has no result yet.
+    pub(super) fn slow(&mut self, id: Id, now: Mono) {
+        if let Some(attempt) = self.attempts.get(id) {
+            let node = attempt.node;
+            let transition = self.nodes[node]
+                .seat
+                .crossed(&mut attempt.pass, Lane::new(LANE), now);
+            self.changed(node, transition, now);
         }
     }
 

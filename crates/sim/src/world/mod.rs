@@ -28,6 +28,8 @@ enum Event {
     Leave(Id, Id),
     /// The attempt has come to its limit.
     TimeOut(Id),
+    /// The attempt has become slow.
+    Slow(Id),
     /// The source is done with this work; well, or not.
     Done(Work, bool),
     /// What the script says next.
@@ -156,6 +158,7 @@ impl<'n> World<'n> {
             Event::Ask(request) => self.ask(request, now),
             Event::Leave(request, call) => self.leave(request, call, now),
             Event::TimeOut(attempt) => self.time_out(attempt, now),
+            Event::Slow(attempt) => self.slow(attempt, now),
             Event::Done(work, well) => self.done(work, well, now),
             Event::Script(index) => self.script(index, now),
         }

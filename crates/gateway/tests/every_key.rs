@@ -121,6 +121,8 @@ const CHECKS: &[(&str, &str, Check)] = &[
     ("routes", "keep_if", check!(keep_if_status())),
     ("routes", "max_body", check!(max_body())),
     ("routes", "coalesce", check!(coalesce())),
+    ("routes", "other_methods", check!(other_methods())),
+    ("routes", "max_request_body", check!(max_request_body())),
     ("routes.match", "path", check!(path())),
     ("routes.ladder", "stale", check!(stale())),
     (
@@ -532,10 +534,48 @@ async fn path() {
 
 async fn class() {
     let origin = ok().await;
-    for class in ["protect", "operate", "page", "pass", ""] {
+    for class in ["protect", "operate", "page", "Pass", ""] {
         let text =
             contract(origin.address, "", "").replace("class = \"read\"", &format!("class = \"{class}\""));
         assert!(config::parse("c", &text).is_err(), "{class}");
+    }
+    for (class, status) in [("read", 405), ("pass", 200)] {
+        let text =
+            contract(origin.address, "", "").replace("class = \"read\"", &format!("class = \"{class}\""));
+        assert_eq!(post(&text, "").await, status, "{class}");
+    }
+}
+
+/// Returns the status of the answer to a POST with this body.
+async fn post(contract: &str, body: &str) -> u16 {
+    let bench = Bench::start(contract).await;
+    let mut client = Client::connect(bench.address()).await;
+    let length = body.len();
+    client
+        .send(&format!(
+            "POST /r/1 HTTP/1.1\r\nhost: a\r\ncontent-length: {length}\r\n\r\n{body}"
+        ))
+        .await;
+    client.answer(false).await.status
+}
+
+async fn other_methods() {
+    let origin = ok().await;
+    for (word, status) in [("refuse", 405), ("pass", 200)] {
+        let text = contract(origin.address, "", &format!("other_methods = \"{word}\""));
+        assert_eq!(post(&text, "").await, status, "{word}");
+    }
+}
+
+async fn max_request_body() {
+    let origin = ok().await;
+    for (most, status) in [("4B", 413), ("5B", 200)] {
+        let route = format!("other_methods = \"pass\"\nmax_request_body = \"{most}\"");
+        assert_eq!(
+            post(&contract(origin.address, "", &route), "hello").await,
+            status,
+            "{most}"
+        );
     }
 }
 

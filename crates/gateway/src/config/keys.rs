@@ -52,6 +52,8 @@ pub const ROUTE: &[&str] = &[
     "keep_if",
     "max_body",
     "coalesce",
+    "other_methods",
+    "max_request_body",
 ];
 /// Keys of `match`.
 pub const MATCH: &[&str] = &["path"];

@@ -5,6 +5,7 @@
 mod across;
 mod dependency;
 pub mod diag;
+mod forwarding;
 mod gateway;
 pub mod keys;
 pub mod pattern;
@@ -15,6 +16,7 @@ pub mod units;
 
 pub use dependency::{Breaker, Dependency, Resource, Upstream};
 pub use diag::{Diagnostics, Places};
+pub use forwarding::{Class, OtherMethods};
 pub use gateway::Gateway;
 pub use route::{DefaultAnswer, KeepIf, Route, Rung, ScopePart};
 

@@ -5,24 +5,31 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use evenkeel_core::{ReadDraft, RungRule, WhenBusy};
+use evenkeel_core::{ReadDraft, RefreshRules, RungRule, WhenBusy};
 use evenkeel_http::directives::ResponseDirectives;
 use http::{HeaderMap, HeaderValue, StatusCode, header::CACHE_CONTROL};
 use toml::{Spanned, de::DeValue};
 
 use super::{
+    forwarding::{self, Class, OtherMethods},
     keys,
     pattern::Pattern,
     reader::{Fields, listed},
 };
 
-/// One route of class read.
+/// One route.
 #[derive(Clone, Debug)]
 pub struct Route {
     /// Its name, a metric label.
     pub name: String,
     /// The paths it covers.
     pub pattern: Pattern,
+    /// What its answers mean.
+    pub class: Class,
+    /// What becomes of methods beside GET and HEAD.
+    pub other_methods: OtherMethods,
+    /// The most bytes of the body of a request that is forwarded.
+    pub max_request_body: u64,
     /// The name of its dependency.
     pub from: String,
     /// The longest span of a whole call, to the first byte of the answer.
@@ -141,17 +148,7 @@ pub(super) fn read(dependencies: &[String], earlier: &[Route], mut fields: Field
         );
     }
     let pattern = pattern(&mut fields, earlier);
-    fields.require("class", "\"read\"");
-    if let Some(class) = fields.text("class", "\"read\"")
-        && class != "read"
-    {
-        fields.problem(
-            "class",
-            &format!("\"{class}\""),
-            "\"read\": protect, operate, page and pass are not built yet",
-            "leave this route to another proxy for now",
-        );
-    }
+    let forwarding = forwarding::read(&mut fields);
     let from = fields.required_text("from", "\"catalog\"");
     if let Some(from) = &from
         && !dependencies.contains(from)
@@ -176,14 +173,15 @@ pub(super) fn read(dependencies: &[String], earlier: &[Route], mut fields: Field
     let max_body = fields.size("max_body", 1, 1 << 30, "\"1MiB\"");
     let coalesce = fields.boolean("coalesce").unwrap_or_default();
     let stale = ladder.iter().any(|rung| matches!(rung, Rung::Stale(_)));
+    let is_read = forwarding.class == Class::Read;
     for (key, useless, needs) in [
-        ("when_busy", ladder.is_empty(), "a ladder"),
+        ("when_busy", ladder.is_empty() && is_read, "a ladder"),
         (
             "max_body",
-            ladder.is_empty() && !coalesce,
+            ladder.is_empty() && !coalesce && is_read,
             "a ladder or `coalesce`",
         ),
-        ("keep_if", !stale, "a stale rung"),
+        ("keep_if", !stale && is_read, "a stale rung"),
     ] {
         if useless && fields.has(key) {
             fields.problem(
@@ -204,6 +202,7 @@ pub(super) fn read(dependencies: &[String], earlier: &[Route], mut fields: Field
             exact,
             when_busy,
             coalesce,
+            refresh: RefreshRules::default(),
         };
         if let Err(found) = draft.check() {
             fields.absorb(found);
@@ -212,6 +211,9 @@ pub(super) fn read(dependencies: &[String], earlier: &[Route], mut fields: Field
     Some(Route {
         name: name?,
         pattern: pattern?,
+        class: forwarding.class,
+        other_methods: forwarding.other_methods,
+        max_request_body: forwarding.max_request_body,
         from: from?,
         deadline,
         scope,

@@ -15,21 +15,32 @@ use super::{
     buffers::Buffers,
     labels::{self, Labels},
     limits::Limits,
+    passing::Passing,
     route::{Common, Route},
     router::Router,
     upstream::Upstream,
 };
 use crate::{
-    config::{Breaker, Contract},
+    config::{self, Breaker, Class, Contract},
     telemetry::{Blame, Log, Outages},
 };
 
 /// Requests that never became a call, by what was wrong with them.
-pub(crate) const MISDIRECTED: [ProblemKind; 3] = [
+pub(crate) const MISDIRECTED: [ProblemKind; 5] = [
     ProblemKind::BadRequest,
     ProblemKind::NoSuchRoute,
     ProblemKind::MethodNotAllowed,
+    ProblemKind::MethodNotImplemented,
+    ProblemKind::BodyTooLarge,
 ];
+
+/// What a route does with requests: with GET and HEAD where it reads, with all others where it forwards. One of the
+/// two at least is there.
+#[derive(Clone, Debug)]
+pub(super) struct Served {
+    pub(super) reads: Option<Arc<Route>>,
+    pub(super) passes: Option<Arc<Passing>>,
+}
 
 /// A gateway without its sockets.
 #[derive(Debug)]
@@ -39,7 +50,12 @@ pub struct App {
     pub(crate) memory: Memory<super::whole::Reply>,
     pub(crate) buffers: Buffers,
     pub(crate) limits: Limits,
+    /// What reads.
     pub(crate) routes: Vec<Arc<Route>>,
+    /// What only forwards.
+    pub(crate) passes: Vec<Arc<Passing>>,
+    /// What stands under each number of the router.
+    pub(super) served: Vec<Served>,
     pub(crate) dependencies: Vec<(Dependency, Arc<Upstream>)>,
     pub(crate) resources: Vec<Resource>,
     pub(super) router: Router,
@@ -76,7 +92,7 @@ impl App {
         let resources = resources(contract, engine, &mut problems);
         let dependencies = dependencies(contract, engine, &resources, workers, &mut problems);
         let mut router = Router::default();
-        let mut routes = Vec::new();
+        let mut served = Vec::new();
         for (index, route) in contract.routes.iter().enumerate() {
             // A route whose dependency has problems is not built: those are told, and are enough.
             let Some((dependency, upstream)) = dependencies
@@ -85,10 +101,10 @@ impl App {
             else {
                 continue;
             };
-            match Route::build(route, dependency, upstream, &common) {
+            match serve(route, dependency, upstream, &common) {
                 Ok(built) => {
-                    router.add(&route.pattern, routes.len());
-                    routes.push(Arc::new(built));
+                    router.add(&route.pattern, served.len());
+                    served.push(built);
                 }
                 Err(found) => problems.absorb(&format!("routes[{index}]"), unwrapped(&found)),
             }
@@ -99,7 +115,12 @@ impl App {
             memory,
             buffers: common.buffers,
             limits,
-            routes,
+            routes: served
+                .iter()
+                .filter_map(|one: &Served| one.reads.clone())
+                .collect(),
+            passes: served.iter().filter_map(|one| one.passes.clone()).collect(),
+            served,
             dependencies,
             resources,
             router,
@@ -115,7 +136,14 @@ impl App {
         &self.engine
     }
 
-    /// Returns the counters of the route of this name.
+    /// Returns the counters of what the route of this name only forwards.
+    #[must_use]
+    pub fn pass_counts(&self, route: &str) -> Option<evenkeel::Counts> {
+        let passing = self.passes.iter().find(|known| known.name == route)?;
+        Some(passing.guard.counts())
+    }
+
+    /// Returns the counters of the reads of the route of this name.
     #[must_use]
     pub fn counts(&self, route: &str) -> Option<evenkeel::Counts> {
         let route = self.routes.iter().find(|known| known.name == route)?;
@@ -195,6 +223,27 @@ impl App {
             .zip(&self.misdirected)
             .map(|(kind, count)| (kind, count.load(Ordering::Relaxed)))
     }
+}
+
+/// Builds both sides of a route, as far as it has them.
+fn serve(
+    route: &config::Route,
+    dependency: &Dependency,
+    upstream: &Arc<Upstream>,
+    common: &Common,
+) -> Result<Served, Problems> {
+    let reads = match route.class {
+        Class::Read => Some(Arc::new(Route::build(route, dependency, upstream, common)?)),
+        Class::Pass => None,
+    };
+    let passes = route
+        .passes()
+        .then(|| Passing::build(route, dependency, upstream, common, reads.clone()))
+        .transpose()?;
+    Ok(Served {
+        reads,
+        passes: passes.map(Arc::new),
+    })
 }
 
 fn resources(contract: &Contract, engine: &Engine, problems: &mut Problems) -> Vec<Resource> {

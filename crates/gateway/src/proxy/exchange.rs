@@ -16,12 +16,13 @@ use parking_lot::Mutex;
 
 use super::{
     buffers::Lease,
-    forward::{self, Peer},
+    forward::{self, Peer, Sent},
     framing::{self, Asked, End},
     keep::{self, Received, Verdict, Why},
     route::Route,
     stream::Stream,
     trouble::Trouble,
+    upload::Upload,
     upstream::Head,
     whole::{Reply, Whole, compact},
 };
@@ -66,7 +67,8 @@ impl Exchange {
                     &self.authority,
                     &self.peer,
                     &route.via,
-                    route.keeps,
+                    if route.keeps { Sent::Whole } else { Sent::Question },
+                    Upload::Empty,
                 )
             })
             .await?;

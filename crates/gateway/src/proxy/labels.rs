@@ -13,7 +13,7 @@ use evenkeel_http::{
     freshness::{DataFreshness, X_DATA_FRESHNESS},
     proxy_status::{ProxyError, ProxyStatus},
 };
-use http::{HeaderMap, HeaderValue, Response, header::AGE};
+use http::{HeaderMap, HeaderValue, Method, Response, header::AGE};
 
 use super::{
     keep::is_degraded,
@@ -34,15 +34,20 @@ pub(super) struct Stored {
     pub(super) joined: bool,
 }
 
-/// The `Cache-Status` of live answers, made once: by `joined`, then by `kept`.
+/// The `Cache-Status` of answers that were asked for, made once.
 #[derive(Debug)]
-pub(crate) struct Labels([[HeaderValue; 2]; 2]);
+pub(crate) struct Labels {
+    /// Of live answers of reads: by `joined`, then by `kept`.
+    live: [[HeaderValue; 2]; 2],
+    /// Of forwarded requests whose method no store could answer.
+    method: HeaderValue,
+}
 
 impl Labels {
     pub(crate) fn new() -> Self {
-        let label = |joined: bool, stored| {
+        let label = |why, joined: bool, stored| {
             let handling = Handling::Forwarded {
-                why: Forward::Bypass,
+                why,
                 status: None,
                 stored,
                 collapsed: joined.then_some(true),
@@ -55,13 +60,28 @@ impl Labels {
             }
             .to_value()
         };
-        Self([false, true].map(|joined| [false, true].map(|kept| label(joined, kept))))
+        Self {
+            live: [false, true].map(|joined| [false, true].map(|kept| label(Forward::Bypass, joined, kept))),
+            method: label(Forward::Method, false, false),
+        }
     }
 
     fn of(&self, Stored { kept, joined }: Stored) -> &HeaderValue {
-        let [apart, together] = &self.0;
+        let [apart, together] = &self.live;
         let [passed, stored] = if joined { together } else { apart };
         if kept { stored } else { passed }
+    }
+
+    /// Labels an answer that was only passed on. It is not data of a read, so it has no freshness; what the dependency
+    /// says of itself stays.
+    pub(super) fn passed(&self, method: &Method, headers: &mut HeaderMap) {
+        let is_read = *method == Method::GET || *method == Method::HEAD;
+        let label = if is_read {
+            self.of(Stored::default())
+        } else {
+            &self.method
+        };
+        headers.append(CACHE_STATUS, label.clone());
     }
 
     /// Labels an answer that was asked for. An error or a refusal that is passed on holds no data, so it has no
@@ -177,7 +197,7 @@ const fn of_reason(reason: Reason, connected: bool) -> Option<ProxyError> {
         Reason::TimedOut | Reason::ProbeFailed if connected => ProxyError::HttpResponseTimeout,
         Reason::TimedOut | Reason::ProbeFailed => ProxyError::ConnectionTimeout,
         Reason::Cut => ProxyError::HttpResponseIncomplete,
-        Reason::ErrorAnswer => return None,
+        Reason::ErrorAnswer | Reason::Revalidating => return None,
         Reason::Busy => ProxyError::HttpRequestError,
         Reason::Fault => ProxyError::ProxyInternalError,
         Reason::BreakerOpen | Reason::Ramping => ProxyError::DestinationUnavailable,

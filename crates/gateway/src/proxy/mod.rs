@@ -14,6 +14,8 @@ mod labels;
 mod limits;
 mod link;
 mod outbound;
+mod pass;
+mod passing;
 mod patient;
 mod refuse;
 mod respond;
@@ -22,6 +24,7 @@ mod router;
 mod server;
 mod stream;
 mod trouble;
+mod upload;
 mod upstream;
 mod whole;
 
@@ -30,6 +33,7 @@ pub use labels::NAME;
 pub use limits::{FIELDS_MAX, Limits};
 pub use link::RESPONSE_HEAD_MAX;
 pub use refuse::RETRY_AFTER_DEFAULT;
+pub use upload::{LINGER, LINGER_BYTES};
 pub use upstream::{IDLE_MAX, SWEEP_EVERY};
 
 pub(crate) use authority::of_request;

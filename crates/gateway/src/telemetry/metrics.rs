@@ -4,7 +4,7 @@
 
 use std::{fmt, sync::Arc};
 
-use evenkeel::{Class, Counts, Ending, Now, Reason, Rung, Skipped, State, WhenBusy};
+use evenkeel::{Class, Counts, Dependency, Ending, Now, Reason, Refreshed, Rung, Skipped, State, WhenBusy};
 use prometheus_client::{
     collector::Collector,
     encoding::{DescriptorEncoder, prometheus_text},
@@ -53,6 +53,7 @@ impl Collector for Scrape {
     fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let mut out = Out(encoder);
         self.calls(&mut out)?;
+        self.passes(&mut out)?;
         self.dependencies(&mut out)?;
         self.gateway(&mut out)
     }
@@ -66,7 +67,6 @@ impl Scrape {
             .iter()
             .map(|route| (route.name.as_str(), route.guard.counts(), Reach::of(route)))
             .collect();
-        let reasons = || std::iter::once(None).chain(Reason::ALL.into_iter().map(Some));
         let calls = routes.iter().flat_map(|(route, counts, reach)| {
             Ending::ALL
                 .into_iter()
@@ -106,7 +106,32 @@ impl Scrape {
         let joined = routes
             .iter()
             .map(|(route, counts, _)| (vec![*route], counts.joined()));
-        out.write(&series::JOINED, joined)
+        out.write(&series::JOINED, joined)?;
+        let refreshes = routes.iter().flat_map(|(route, counts, reach)| {
+            Refreshed::ALL
+                .into_iter()
+                .map(|end| (vec![*route, end.as_str()], counts.refreshes(end)))
+                .filter(|(_, count)| *count > 0 || reach.revalidates)
+        });
+        out.write(&series::REFRESHES, refreshes)
+    }
+
+    fn passes(&self, out: &mut Out<'_>) -> fmt::Result {
+        let passes = self.app.passes.iter().flat_map(|passing| {
+            let counts = passing.guard.counts();
+            let reach = Reach::without_rungs(passing.guard.dependency());
+            Ending::ALL
+                .into_iter()
+                .filter(|ending| ending.rung().is_none_or(|rung| rung == Rung::Live))
+                .flat_map(|ending| reasons().map(move |reason| (ending, reason)))
+                .map(move |(ending, reason)| (ending, reason, counts.get(ending, reason)))
+                .filter(move |(ending, reason, count)| *count > 0 || reach.reaches(*ending, *reason))
+                .map(|(ending, reason, count)| {
+                    let reason = reason.map_or("none", Reason::as_str);
+                    (vec![passing.name.as_str(), ending.as_str(), reason], count)
+                })
+        });
+        out.write(&series::PASSES, passes)
     }
 
     fn dependencies(&self, out: &mut Out<'_>) -> fmt::Result {
@@ -223,6 +248,11 @@ impl Scrape {
     }
 }
 
+/// Yields every reason, and none.
+fn reasons() -> impl Iterator<Item = Option<Reason>> {
+    std::iter::once(None).chain(Reason::ALL.into_iter().map(Some))
+}
+
 /// Returns a monotonic instant in whole seconds of Unix time, rounded up: a probe is never announced too early.
 fn unix_seconds(now: Now, at: evenkeel::Mono) -> u64 {
     let wall = now.wall_of(at).as_nanos().saturating_add(999_999_999);
@@ -238,20 +268,32 @@ struct Reach {
     has_ramp: bool,
     is_limited: bool,
     refuses_when_busy: bool,
+    revalidates: bool,
 }
 
 impl Reach {
     fn of(route: &crate::proxy::Route) -> Self {
-        let dependency = route.guard.dependency();
         let contract = route.guard.contract();
         let ladder = contract.ladder();
         Self {
-            keeps: ladder.max_age().is_some(),
+            keeps: contract.keeps_snapshots(),
             has_default: ladder.has_default(),
+            refuses_when_busy: contract.when_busy() == WhenBusy::Refuse,
+            revalidates: contract.refreshes(),
+            ..Self::without_rungs(route.guard.dependency())
+        }
+    }
+
+    /// What is left where nothing can stand in.
+    fn without_rungs(dependency: &Dependency) -> Self {
+        Self {
+            keeps: false,
+            has_default: false,
             has_breaker: dependency.contract().breaker().is_some(),
             has_ramp: dependency.contract().ramp().is_some(),
             is_limited: dependency.is_limited(),
-            refuses_when_busy: contract.when_busy() == WhenBusy::Refuse,
+            refuses_when_busy: false,
+            revalidates: false,
         }
     }
 
@@ -267,8 +309,12 @@ impl Reach {
             Reason::BreakerOpen | Reason::ProbeFailed => self.has_breaker,
             Reason::Ramping => self.has_ramp,
             Reason::AtCapacity => self.is_limited,
+            Reason::Revalidating => self.revalidates,
             Reason::Busy | Reason::Fault | Reason::Held => false,
         };
+        if reason == Reason::Revalidating {
+            return possible && ending == Ending::Answered(Rung::Stale);
+        }
         let has_ladder = !self.refuses_when_busy || reason.was_attempted();
         possible
             && match ending {
@@ -328,6 +374,7 @@ mod tests {
             has_ramp: false,
             is_limited: true,
             refuses_when_busy: true,
+            revalidates: false,
         };
         let reached = |reach: &Reach, reason| {
             [

@@ -146,8 +146,8 @@ mod time;
 
 pub use age::{Age, Facts};
 pub use breaker::{
-    Admission, Asker, BreakerRules, Cause, Changes, Gate, Generation, OpenFor, Probe, Ratio, Recovery, State,
-    Transition, Trip, TripRule,
+    Admission, Asker, BreakerRules, Cause, Changes, Gate, Generation, OpenFor, Over, Probe, Ratio, Recovery,
+    SlowRatio, State, Transition, Trip, TripRule,
 };
 pub use bulkhead::{Bulkhead, acquire_all};
 pub use call::{ReadCall, Step};

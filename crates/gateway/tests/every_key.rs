@@ -8,7 +8,7 @@ mod load;
 
 use std::{collections::BTreeSet, future::Future, pin::Pin, process::Command, time::Duration};
 
-use evenkeel_core::{BreakerRules, OpenFor};
+use evenkeel_core::{BreakerRules, OpenFor, Over};
 use evenkeel_gateway::{config, workers};
 use kit::{Bench, Client, NO_BREAKER, Origin, Reply, STALE, contract, contract_with, get, get_admin, until};
 
@@ -49,7 +49,14 @@ const CHECKS: &[(&str, &str, Check)] = &[
         "window",
         check!(rule("window = \"20s\"")),
     ),
+    (
+        "dependencies.<name>.breaker",
+        "window_calls",
+        check!(window_calls()),
+    ),
     ("dependencies.<name>.breaker", "min_calls", check!(min_calls())),
+    ("dependencies.<name>.breaker", "slow_after", check!(slow_after())),
+    ("dependencies.<name>.breaker", "slow_ratio", check!(slow_ratio())),
     ("dependencies.<name>.breaker", "open_for", check!(open_for())),
     (
         "dependencies.<name>.breaker",
@@ -389,6 +396,57 @@ async fn min_calls() {
     assert!(!is_open("min_calls = 6", 2, 2).await);
 }
 
+/// Failures that lie hours apart open it where calls are counted and not the time.
+async fn window_calls() {
+    for (rules, expected) in [("window_calls = 4", 503), ("", 502)] {
+        let origin = dead().await;
+        let breaker =
+            format!("breaker = {{ consecutive = 1000, min_calls = 3, {rules} }}").replace(", }", " }");
+        let bench = Bench::with_manual_clock(&contract(origin.address, &breaker, "")).await;
+        for _ in 0..3 {
+            bench.advance(Duration::from_secs(3600));
+            bench.get("/r/1").await;
+        }
+        assert_eq!(bench.get("/r/1").await.status, expected, "{rules}");
+    }
+}
+
+/// Makes answers that take a while, and then as many requests as in `asks`; returns the status of the last.
+async fn after_slow(rules: &str, asks: usize) -> u16 {
+    let origin = Origin::always(Reply::ok("x").wait(Duration::from_millis(40))).await;
+    let breaker = format!(
+        "breaker = {{ consecutive = 1000, min_calls = 2, open_for = \"1h\", open_for_max = \"1h\", {rules} }}"
+    );
+    let bench = Bench::start(&contract(origin.address, &breaker.replace(", }", " }"), "")).await;
+    for _ in 1..asks {
+        bench.get("/r/1").await;
+    }
+    bench.get("/r/1").await.status
+}
+
+async fn slow_after() {
+    assert_eq!(after_slow("slow_after = \"10ms\"", 3).await, 503);
+    assert_eq!(after_slow("slow_after = \"990ms\"", 3).await, 200);
+    assert_eq!(after_slow("", 3).await, 200);
+}
+
+/// One answer of three is quick.
+async fn slow_ratio() {
+    for (share, expected) in [("60%", 503), ("70%", 200)] {
+        let waits = [0, 40, 40, 0].map(|millis| Reply::ok("x").wait(Duration::from_millis(millis)));
+        let origin = Origin::start(kit::in_turn(waits.to_vec())).await;
+        let breaker = format!(
+            "breaker = {{ consecutive = 1000, min_calls = 3, open_for = \"1h\", open_for_max = \"1h\", \
+             slow_after = \"20ms\", slow_ratio = \"{share}\" }}"
+        );
+        let bench = Bench::start(&contract(origin.address, &breaker, "")).await;
+        for _ in 0..3 {
+            bench.get("/r/1").await;
+        }
+        assert_eq!(bench.get("/r/1").await.status, expected, "{share}");
+    }
+}
+
 async fn open_for() {
     for (span, expected) in [("1s", "1"), ("30s", "30")] {
         let origin = dead().await;
@@ -426,7 +484,10 @@ async fn rule(key: &str) {
     };
     let shown = format!(
         "window {:?} open_for_max {longest:?} jitter {jitter_ppm} probes {} close_after {} lease {:?}",
-        after.ratio.unwrap().window,
+        match after.ratio.unwrap().window {
+            Over::Time(span) => span,
+            Over::Calls(_) => Duration::ZERO,
+        },
         after.probes,
         after.close_after,
         after.lease,

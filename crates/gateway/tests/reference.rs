@@ -75,6 +75,7 @@ fn defaults() -> Vec<(String, String)> {
         ),
         (format!("{breaker}.window"), span(Dependency::WINDOW)),
         (format!("{breaker}.min_calls"), Dependency::MIN_CALLS.to_string()),
+        (format!("{breaker}.slow_ratio"), share(Dependency::SLOW_RATIO_PPM)),
         (format!("{breaker}.open_for"), span(BreakerRules::OPEN_FOR_FIRST)),
         (
             format!("{breaker}.open_for_max"),

@@ -302,7 +302,10 @@ fn with_rules(mut breaker: BreakerBuilder, rules: &BreakerRules) -> BreakerBuild
         breaker = breaker.consecutive(failures);
     }
     if let Some(ratio) = rules.ratio {
-        breaker = breaker.failure_ratio(ratio.failures_ppm, ratio.window, ratio.min_calls);
+        breaker = breaker.failure_ratio_over(ratio.failures_ppm, ratio.window, ratio.min_calls);
+    }
+    if let Some(slow) = rules.slow {
+        breaker = breaker.slow_ratio(slow.after, slow.slow_ppm, slow.window, slow.min_calls);
     }
     breaker = match rules.open_for {
         OpenFor::Manual => breaker.open_until_probed(),

@@ -138,6 +138,7 @@ impl World<'_> {
     pub(super) fn begin_attempt(&mut self, attempt: Attempt, now: Mono) {
         let (node, key, work, limit) = (attempt.node, attempt.key, attempt.work, attempt.limit);
         let (callers, is_flight) = (attempt.callers.clone(), attempt.flight);
+        let slow_at = self.nodes[node].seat.slow_at(&attempt.pass);
         self.admitted += 1;
         self.states[node].attempts += 1;
         let id = self.attempts.add(attempt);
@@ -152,6 +153,9 @@ impl World<'_> {
         self.tally.slot(now).asked += 1;
         if let Some(at) = limit.at() {
             self.queue.plan(at, Event::TimeOut(id));
+        }
+        if let Some(at) = slow_at {
+            self.queue.plan(at, Event::Crossed(id));
         }
         match self.source.ask(work, now) {
             Taken::Refused => self.end_attempt(id, Class::OUTAGE, true, now),
@@ -179,6 +183,17 @@ impl World<'_> {
             attempt.apart = true;
         }
         self.drive(id, step, now);
+    }
+
+    /// Tells the engine that an attempt is slow that has no result yet.
+    pub(super) fn crossed(&mut self, id: Id, now: Mono) {
+        if let Some(attempt) = self.attempts.get(id) {
+            let node = attempt.node;
+            let transition = self.nodes[node]
+                .seat
+                .crossed(&mut attempt.pass, Lane::new(LANE), now);
+            self.changed(node, transition, now);
+        }
     }
 
     pub(super) fn time_out(&mut self, id: Id, now: Mono) {

@@ -30,6 +30,8 @@ enum Event {
     Slow(Id),
     /// The attempt has come to its limit.
     TimeOut(Id),
+    /// The attempt has become slow.
+    Crossed(Id),
     /// The source is done with this work; well, or not.
     Done(Work, bool),
     /// What the script says next.
@@ -161,6 +163,7 @@ impl<'n> World<'n> {
             Event::Leave(request, call) => self.leave(request, call, now),
             Event::Slow(call) => self.slow(call, now),
             Event::TimeOut(attempt) => self.time_out(attempt, now),
+            Event::Crossed(attempt) => self.crossed(attempt, now),
             Event::Done(work, well) => self.done(work, well, now),
             Event::Script(index) => self.script(index, now),
         }

@@ -105,7 +105,7 @@ impl DependencyDraft {
             }
         }
         if let Some(learn) = self.learn {
-            learn.check("learn", &mut problems);
+            learn.check("learned_limit", &mut problems);
         }
         if let Some(retry) = self.retry {
             retry.check("retry", &mut problems);

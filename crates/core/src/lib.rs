@@ -160,7 +160,7 @@ pub use pass::{Pass, Refusal};
 pub use problem::{Problem, Problems};
 pub use ramp::{RampRules, Stage};
 pub use reason::{Reason, Skipped};
-pub use retry::{Failed, NoRetry, Retry, RetryRules};
+pub use retry::{Advice, Failed, NoRetry, Retry, RetryRules};
 pub use rng::Rng;
 pub use snapshot::{Keep, replaces};
 pub use steering::Steering;

@@ -415,6 +415,8 @@ pub struct DependencyStatus {
     pub ramp: Option<Stage>,
     /// The learned limit; `None` while there was no sign of overload.
     pub learned_limit: Option<u32>,
+    /// The most attempts that ramp and learned limit let in together at the moment; `None` while they set no limit.
+    pub admitted: Option<u32>,
     /// Attempts that ran into their limit and still count, because their work may go on.
     pub lingering: u32,
 }
@@ -449,6 +451,7 @@ impl Dependency {
             limit: seat.bulkhead().map(Bulkhead::limit),
             ramp: seat.ramp(),
             learned_limit: seat.learned_limit(),
+            admitted: seat.limit(),
             lingering: seat.lingering(self.0.engine.now().mono),
         }
     }

@@ -159,8 +159,8 @@ pub use counts::{Counts, NotKept, RetryCounts};
 pub use dependency::{BreakerBuilder, Dependency, DependencyBuilder, DependencyStatus};
 pub use engine::{Engine, Resource};
 pub use evenkeel_core::{
-    BreakerRules, Cause, Class, DependencyContract, Ending, HoldMode, Keep, Ladder, LimitRules, Mono, Now,
-    OpenFor, Outage, Problem, Problems, RampRules, Ratio, ReadContract, Reason, RetryRules, Row, Rung,
+    Advice, BreakerRules, Cause, Class, DependencyContract, Ending, HoldMode, Keep, Ladder, LimitRules, Mono,
+    Now, OpenFor, Outage, Problem, Problems, RampRules, Ratio, ReadContract, Reason, RetryRules, Row, Rung,
     RungRule, Skipped, Skips, Stage, State, Table, Transition, TripRule, Verdict, Wall, WhenBusy,
 };
 pub use event::{Event, EventKind};

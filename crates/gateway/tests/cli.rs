@@ -208,6 +208,145 @@ fn checked(name: &str, dependency: &str, route: &str, top: &str) -> String {
 }
 
 #[test]
+fn rules_of_retries_that_cannot_hold_are_problems_with_a_way_out() {
+    for (written, parts) in [
+        (
+            "retry = \"off\"",
+            [
+                "dependencies.catalog.retry: \"off\"",
+                "a table of rules",
+                "or remove it",
+            ],
+        ),
+        (
+            "retry = { attempts = 1 }",
+            [
+                "dependencies.catalog.retry.attempts: 1",
+                "an integer of 2 to 10",
+                "`attempts = 2`",
+            ],
+        ),
+        (
+            "retry = { budget = \"0%\", floor = 0 }",
+            [
+                "dependencies.catalog.retry.budget: 0, together with a floor of 0",
+                "a share of the calls, a floor, or both",
+                "raise one of them",
+            ],
+        ),
+        (
+            "retry = { pause = \"2s\" }",
+            [
+                "dependencies.catalog.retry.pause_max: 1s",
+                "`pause` (2s) or longer",
+                "lower `pause`",
+            ],
+        ),
+        (
+            "retry = { pause = \"3s\", pause_max = \"3s\" }",
+            [
+                "dependencies.catalog.retry.pause: \"3s\", and the deadline of",
+                "less than the shortest deadline of its routes",
+                "raise that `deadline`",
+            ],
+        ),
+        (
+            "retry = { tries = 2 }",
+            ["dependencies.catalog.retry.tries", "attempts", "remove it"],
+        ),
+    ] {
+        let shown = checked("retry-rules.toml", written, "", "");
+        for part in parts {
+            assert!(shown.contains(part), "{written}\n{part}\n{shown}");
+        }
+    }
+}
+
+#[test]
+fn rules_of_ramp_and_learned_limit_that_cannot_hold_are_problems_with_a_way_out() {
+    let off = "breaker = \"off\"\nramp = { stages = [10, 100] }";
+    for (written, parts) in [
+        (
+            "ramp = \"on\"",
+            [
+                "dependencies.catalog.ramp: \"on\"",
+                "\"off\", or a table of rules",
+                "`ramp = \"off\"`",
+            ],
+        ),
+        (
+            "ramp = { stages = [50] }",
+            [
+                "dependencies.catalog.ramp: stages [50]",
+                "the last one 100",
+                "end it with 100",
+            ],
+        ),
+        (
+            "ramp = { stages = [0, 100] }",
+            [
+                "dependencies.catalog.ramp.stages: a list",
+                "integers of 1 to 100",
+                "`stages = [5, 20, 50, 100]`",
+            ],
+        ),
+        (
+            "ramp = { hold = \"1s\" }",
+            [
+                "dependencies.catalog.ramp.hold_max: 500ms",
+                "1s to",
+                "raise it to 1s",
+            ],
+        ),
+        (
+            off,
+            [
+                "dependencies.catalog.ramp: no breaker",
+                "where there is a breaker",
+                "declare `breaker`",
+            ],
+        ),
+        (
+            "learned_limit = 5",
+            [
+                "dependencies.catalog.learned_limit: 5",
+                "\"off\", or a table of rules",
+                "`learned_limit = \"off\"`",
+            ],
+        ),
+        (
+            "learned_limit = { floor = 0 }",
+            [
+                "dependencies.catalog.learned_limit.floor: 0",
+                "an integer of 1 to 1000",
+                "`floor = 1`",
+            ],
+        ),
+        (
+            "learned_limit = { floor = 20 }",
+            [
+                "dependencies.catalog.learned_limit.cold: 10",
+                "`floor` (20) or more",
+                "raise it, or lower `floor`",
+            ],
+        ),
+        (
+            "learned_limit = { limit = 20 }",
+            [
+                "dependencies.catalog.learned_limit.limit: an unknown key",
+                "floor, cold, linger",
+                "remove it",
+            ],
+        ),
+    ] {
+        let shown = checked("load.toml", written, "", "");
+        for part in parts {
+            assert!(shown.contains(part), "{part} is missing from\n{shown}");
+        }
+    }
+}
+
+#[test]
 fn what_nobody_uses_is_a_problem() {
     let spare = "[dependencies.spare]\nurls = [\"http://127.0.0.1:9\"]";
     let shown = checked(

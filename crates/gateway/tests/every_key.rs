@@ -3,6 +3,10 @@
 
 #[path = "e2e/kit.rs"]
 mod kit;
+#[path = "every_key/load.rs"]
+mod load;
+#[path = "every_key/retries.rs"]
+mod retries;
 
 use std::{collections::BTreeSet, future::Future, pin::Pin, process::Command, time::Duration};
 
@@ -73,6 +77,51 @@ const CHECKS: &[(&str, &str, Check)] = &[
         "dependencies.<name>.breaker",
         "lease",
         check!(rule("lease = \"7s\"")),
+    ),
+    ("dependencies.<name>", "retry", check!(retries::retry())),
+    (
+        "dependencies.<name>.retry",
+        "attempts",
+        check!(retries::attempts()),
+    ),
+    ("dependencies.<name>.retry", "budget", check!(retries::budget())),
+    ("dependencies.<name>.retry", "floor", check!(retries::floor())),
+    ("dependencies.<name>.retry", "pause", check!(retries::pause())),
+    (
+        "dependencies.<name>.retry",
+        "pause_max",
+        check!(retries::pause_max()),
+    ),
+    (
+        "dependencies.<name>.retry",
+        "retry_after_max",
+        check!(retries::retry_after_max()),
+    ),
+    ("dependencies.<name>", "ramp", check!(load::ramp())),
+    ("dependencies.<name>.ramp", "stages", check!(load::stages())),
+    ("dependencies.<name>.ramp", "hold", check!(load::hold())),
+    ("dependencies.<name>.ramp", "hold_max", check!(load::hold_max())),
+    ("dependencies.<name>.ramp", "calls", check!(load::calls())),
+    (
+        "dependencies.<name>.ramp",
+        "failure_ratio",
+        check!(load::failure_ratio()),
+    ),
+    (
+        "dependencies.<name>",
+        "learned_limit",
+        check!(load::learned_limit()),
+    ),
+    (
+        "dependencies.<name>.learned_limit",
+        "floor",
+        check!(load::floor()),
+    ),
+    ("dependencies.<name>.learned_limit", "cold", check!(load::cold())),
+    (
+        "dependencies.<name>.learned_limit",
+        "linger",
+        check!(load::linger()),
     ),
     ("routes", "name", check!(name())),
     ("routes", "match", check!(path())),

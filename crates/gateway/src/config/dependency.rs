@@ -7,13 +7,14 @@ use std::{
     time::Duration,
 };
 
-use evenkeel_core::{BreakerRules, DependencyDraft, OpenFor, Ratio};
+use evenkeel_core::{BreakerRules, DependencyDraft, LimitRules, OpenFor, RampRules, Ratio, RetryRules};
 use http::Uri;
 
 use super::{
     across::Asker,
-    keys,
+    keys, ramp,
     reader::{Fields, listed},
+    retry,
     units::show_duration,
 };
 
@@ -41,6 +42,12 @@ pub struct Dependency {
     pub concurrency: Option<u32>,
     /// When to stop asking.
     pub breaker: Breaker,
+    /// How traffic comes back after the breaker has closed; `None` for all at once.
+    pub ramp: Option<RampRules>,
+    /// How to learn what it bears; `None` where only `concurrency` limits it.
+    pub learned_limit: Option<LimitRules>,
+    /// Whether a GET or HEAD is sent once more after a failure; `None` for never.
+    pub retry: Option<RetryRules>,
 }
 
 /// The address of an upstream.
@@ -154,6 +161,10 @@ pub(super) fn read(
             &format!("write `timeout = \"{shown}\"`, or raise that `deadline`"),
         );
     }
+    let is_broken_off = matches!(breaker, Breaker::Off);
+    let ramp = ramp::read_ramp(&mut fields, is_broken_off);
+    let learned_limit = ramp::read_learned_limit(&mut fields);
+    let retry = retry::read(&mut fields, pressed);
     let draft = DependencyDraft {
         name: name.clone(),
         timeout: Some(timeout),
@@ -162,9 +173,9 @@ pub(super) fn read(
             Breaker::Off => None,
             Breaker::On(rules) => Some(*rules),
         },
-        ramp: None,
-        learn: None,
-        retry: None,
+        ramp: ramp.clone(),
+        learn: learned_limit,
+        retry,
         rows: Vec::new(),
     };
     if let Err(found) = draft.check() {
@@ -177,6 +188,9 @@ pub(super) fn read(
         timeout,
         concurrency,
         breaker,
+        ramp,
+        learned_limit,
+        retry,
     })
 }
 

@@ -9,7 +9,16 @@ pub const GATEWAY: &[&str] = &["listen", "admin", "memory", "buffers", "workers"
 /// Keys of `[resources.<name>]`.
 pub const RESOURCE: &[&str] = &["concurrency"];
 /// Keys of `[dependencies.<name>]`.
-pub const DEPENDENCY: &[&str] = &["urls", "uses", "timeout", "concurrency", "breaker"];
+pub const DEPENDENCY: &[&str] = &[
+    "urls",
+    "uses",
+    "timeout",
+    "concurrency",
+    "breaker",
+    "ramp",
+    "learned_limit",
+    "retry",
+];
 /// Keys of `breaker`.
 pub const BREAKER: &[&str] = &[
     "consecutive",
@@ -23,6 +32,19 @@ pub const BREAKER: &[&str] = &[
     "close_after",
     "lease",
 ];
+/// Keys of `ramp`.
+pub const RAMP: &[&str] = &["stages", "hold", "hold_max", "calls", "failure_ratio"];
+/// Keys of `retry`.
+pub const RETRY: &[&str] = &[
+    "attempts",
+    "budget",
+    "floor",
+    "pause",
+    "pause_max",
+    "retry_after_max",
+];
+/// Keys of `learned_limit`.
+pub const LEARNED_LIMIT: &[&str] = &["floor", "cold", "linger"];
 /// Keys of `[[routes]]`.
 pub const ROUTE: &[&str] = &[
     "name",
@@ -53,6 +75,9 @@ pub const ALL: &[(&str, &[&str])] = &[
     ("resources.<name>", RESOURCE),
     ("dependencies.<name>", DEPENDENCY),
     ("dependencies.<name>.breaker", BREAKER),
+    ("dependencies.<name>.ramp", RAMP),
+    ("dependencies.<name>.learned_limit", LEARNED_LIMIT),
+    ("dependencies.<name>.retry", RETRY),
     ("routes", ROUTE),
     ("routes.match", MATCH),
     ("routes.ladder", RUNG),

@@ -8,7 +8,9 @@ pub mod diag;
 mod gateway;
 pub mod keys;
 pub mod pattern;
+mod ramp;
 mod reader;
+mod retry;
 mod route;
 pub mod units;
 

@@ -224,6 +224,15 @@ fn dependencies(
         if let Breaker::On(rules) = &dependency.breaker {
             builder = builder.breaker(|breaker| with_rules(breaker, rules));
         }
+        if let Some(rules) = &dependency.ramp {
+            builder = builder.ramp_rules(rules.clone());
+        }
+        if let Some(rules) = dependency.retry {
+            builder = builder.retry(rules);
+        }
+        if let Some(rules) = dependency.learned_limit {
+            builder = builder.learned_limit(rules);
+        }
         for resource in resources {
             if dependency.uses.iter().any(|used| used == resource.name()) {
                 builder = builder.uses(resource);

@@ -19,6 +19,7 @@ use super::{
     forward::{self, Peer},
     framing::{self, Asked, End},
     keep::{self, Received, Verdict, Why},
+    repeat,
     route::Route,
     stream::Stream,
     trouble::Trouble,
@@ -57,6 +58,12 @@ impl Exchange {
     /// Makes the attempt.
     pub(super) async fn run(&self, permit: Option<Permit<'static>>) -> Result<Reply, Trouble> {
         let route = &self.route;
+        let repeats = self.repeats();
+        if repeats {
+            // What an attempt before this one left is of no use.
+            drop(std::mem::take(&mut *self.handed.lock()));
+            self.connected.store(false, Ordering::Relaxed);
+        }
         let head = route
             .upstream
             .send(|| {
@@ -78,7 +85,8 @@ impl Exchange {
         if stream.length() == Some(0) {
             stream.end_now().await;
         }
-        if !self.holds_back() {
+        let may_repeat = repeats && repeat::is_worth_repeating(parts.status);
+        if !self.holds_back() && !may_repeat {
             return self.let_through(parts, stream, None);
         }
         // HEAD has no body whatever its head says.

@@ -7,6 +7,7 @@ use std::sync::{
     atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
+use evenkeel::Usable;
 use evenkeel_http::{facts::Reuse, problem::ProblemKind, reuse::given_from_shared};
 use http::{
     HeaderName, Method, Request, Response,
@@ -21,7 +22,7 @@ use super::{
     exchange::{Exchange, Handed},
     forward::Peer,
     outbound::Outbound,
-    refuse,
+    refuse, repeat,
     respond::respond,
     route::Whose,
     router::has_dot_segment,
@@ -46,18 +47,29 @@ pub(crate) async fn handle(app: &App, peer: &Arc<Peer>, request: Request<Incomin
         .path_and_query()
         .map_or("", |target| target.as_str());
     let work = Arc::clone(&exchange);
-    let work = move |_call, permit| async move {
-        work.run(permit)
-            .await
-            .inspect_err(|trouble| work.route.upstream.note(trouble))
+    let work = move |_call, permit| {
+        let work = Arc::clone(&work);
+        async move {
+            work.run(permit)
+                .await
+                .inspect_err(|trouble| work.route.upstream.note(trouble))
+        }
     };
     let guard = &exchange.route.guard;
-    let end = if exchange.route.coalesces && exchange.is_one_callers_own() {
-        guard.call_alone(whose, target, Some(&usable), work).await
-    } else {
-        guard.call_work(whose, target, Some(&usable), work).await
+    let is_own = exchange.route.coalesces && exchange.is_one_callers_own();
+    let repeats = exchange.repeats();
+    let usable: Usable<'_, Reply> = Some(&usable);
+    let end = match (repeats, is_own) {
+        (false, false) => guard.call_work(whose, target, usable, work).await,
+        (false, true) => guard.call_alone(whose, target, usable, work).await,
+        (true, false) => guard.call_repeatable_work(whose, target, usable, work).await,
+        (true, true) => guard.call_repeatable_alone(whose, target, usable, work).await,
     };
-    respond(&exchange, end, &app.labels)
+    let mut response = respond(&exchange, end, &app.labels);
+    if repeats {
+        repeat::mark(&mut response);
+    }
+    response
 }
 
 type Refused = (ProblemKind, Option<String>);
@@ -106,6 +118,11 @@ const NARROWING: [HeaderName; 4] = [RANGE, IF_RANGE, IF_NONE_MATCH, IF_MODIFIED_
 const PRECONDITIONS: [HeaderName; 2] = [IF_MATCH, IF_UNMODIFIED_SINCE];
 
 impl Exchange {
+    /// Tells whether the request may be sent once more after a failure.
+    pub(super) fn repeats(&self) -> bool {
+        self.route.retries && repeat::is_repeatable(&self.request.method)
+    }
+
     /// Tells whether the answer will be nobody else's, whatever it says: it is then not asked for together.
     fn is_one_callers_own(&self) -> bool {
         let facts = self.facts();

@@ -16,6 +16,7 @@ mod link;
 mod outbound;
 mod patient;
 mod refuse;
+mod repeat;
 mod respond;
 mod route;
 mod router;

@@ -12,7 +12,7 @@ use evenkeel_http::hop::Via;
 use http::HeaderValue;
 
 use super::{
-    buffers::Buffers, keep::Why, limits::Limits, trouble::Trouble, upstream::Upstream, whole::Reply,
+    buffers::Buffers, keep::Why, limits::Limits, repeat, trouble::Trouble, upstream::Upstream, whole::Reply,
 };
 use crate::config::{self, KeepIf, Rung, ScopePart, pattern::Pattern};
 
@@ -53,6 +53,8 @@ pub(crate) struct Route {
     pub(super) keeps: bool,
     pub(super) has_ladder: bool,
     pub(super) coalesces: bool,
+    /// Its dependency is asked once more after a failure.
+    pub(super) retries: bool,
     pub(super) keep_if: KeepIf,
     pub(super) max_body: usize,
     not_kept: [AtomicU64; Why::COUNT],
@@ -98,6 +100,11 @@ impl Route {
                 .memory(&common.memory)
                 .weigh(Reply::weight);
         }
+        let retries = dependency.contract().retry().is_some();
+        let (clock, clock_of) = (common.engine.clone(), common.engine.clone());
+        builder = builder
+            .advice(move |trouble| repeat::advice_of_trouble(trouble, clock.now().wall))
+            .advice_of(move |reply| repeat::advice_of_reply(reply, clock_of.now().wall));
         if route.exact {
             builder = builder.exact();
         }
@@ -117,6 +124,7 @@ impl Route {
             keeps,
             has_ladder: !route.ladder.is_empty(),
             coalesces: route.coalesce,
+            retries,
             keep_if: route.keep_if.clone(),
             max_body: route.max_body,
             not_kept: std::array::from_fn(|_| AtomicU64::new(0)),

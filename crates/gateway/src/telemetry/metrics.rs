@@ -120,6 +120,11 @@ impl Scrape {
                 .map(move |(class, count)| (vec![dependency.name(), class.as_str()], count))
         });
         out.write(&series::ATTEMPTS, attempts)?;
+        let with_retries = || all().filter(|one| one.contract().retry().is_some());
+        let made = with_retries().map(|one| (vec![one.name()], one.retries().made));
+        out.write(&series::RETRIES, made)?;
+        let denied = with_retries().map(|one| (vec![one.name()], one.retries().denied));
+        out.write(&series::RETRIES_DENIED, denied)?;
         let states = [State::Closed, State::Open, State::HalfOpen];
         let state = all().flat_map(|dependency| {
             let now = dependency.status().state;
@@ -152,6 +157,7 @@ impl Scrape {
         out.write(&series::PERMITS_IN_USE, in_use)?;
         let limits = limited().map(|(one, limit)| (vec![one.name()], u64::from(limit)));
         out.write(&series::PERMITS_LIMIT, limits)?;
+        self.load(out)?;
         let resources = || self.app.resources.iter();
         let in_use = resources().map(|one| (vec![one.name()], u64::from(one.in_use())));
         out.write(&series::RESOURCE_IN_USE, in_use)?;
@@ -163,6 +169,45 @@ impl Scrape {
             .iter()
             .map(|(dependency, upstream)| (vec![dependency.name()], upstream.idle() as u64));
         out.write(&series::IDLE_CONNECTIONS, idle)
+    }
+
+    /// Writes what ramp and learned limit know, for the dependencies that have one.
+    fn load(&self, out: &mut Out<'_>) -> fmt::Result {
+        let statuses: Vec<_> = self
+            .app
+            .dependencies
+            .iter()
+            .map(|(one, _)| (one.name(), one.contract(), one.status()))
+            .collect();
+        let metered = || {
+            statuses
+                .iter()
+                .filter(|(_, contract, _)| contract.ramp().is_some() || contract.learn().is_some())
+        };
+        let counted = statuses.iter().filter(|(_, contract, _)| {
+            contract.ramp().is_some() || contract.learn().is_some() || contract.concurrency().is_some()
+        });
+        let in_flight = counted.map(|(name, _, status)| (vec![*name], u64::from(status.in_use)));
+        out.write(&series::IN_FLIGHT, in_flight)?;
+        let learning = metered().filter(|(_, contract, _)| contract.learn().is_some());
+        let lingering = learning.map(|(name, _, status)| (vec![*name], u64::from(status.lingering)));
+        out.write(&series::LINGERING, lingering)?;
+        let limits =
+            metered().map(|(name, _, status)| (vec![*name], u64::from(status.admitted.unwrap_or(0))));
+        out.write(&series::LEARNED_LIMIT, limits)?;
+        let ramped = || metered().filter(|(_, contract, _)| contract.ramp().is_some());
+        let stages = ramped().map(|(name, _, status)| {
+            let stage = status.ramp.map_or(0, |stage| u64::from(stage.index) + 1);
+            (vec![*name], stage)
+        });
+        out.write(&series::RAMP_STAGE, stages)?;
+        let shares = ramped().map(|(name, _, status)| {
+            let share = status
+                .ramp
+                .map_or(100, |stage| u64::from(stage.share_ppm / 10_000));
+            (vec![*name], share)
+        });
+        out.write(&series::RAMP_SHARE, shares)
     }
 
     fn gateway(&self, out: &mut Out<'_>) -> fmt::Result {

@@ -78,6 +78,16 @@ pub(super) const ATTEMPTS: Series = counter(
     &["dependency", "class"],
     "Attempts at a dependency that have ended, by what they brought; refusals made here are none",
 );
+pub(super) const RETRIES: Series = counter(
+    "evenkeel_retries",
+    &["dependency"],
+    "Attempts that were made because the one before had failed; they are counted as attempts too",
+);
+pub(super) const RETRIES_DENIED: Series = counter(
+    "evenkeel_retries_denied",
+    &["dependency"],
+    "Attempts that were not made because the budget for retries was used up",
+);
 pub(super) const BREAKER_STATE: Series = gauge(
     "evenkeel_breaker_state",
     &["dependency", "state"],
@@ -102,6 +112,31 @@ pub(super) const PERMITS_LIMIT: Series = gauge(
     "evenkeel_permits_limit",
     &["dependency"],
     "The most attempts in flight, where a limit is declared",
+);
+pub(super) const IN_FLIGHT: Series = gauge(
+    "evenkeel_attempts_in_flight",
+    &["dependency"],
+    "Attempts in flight, streamed bodies included, where a ramp, a learned limit or a concurrency is in force",
+);
+pub(super) const LINGERING: Series = gauge(
+    "evenkeel_attempts_lingering",
+    &["dependency"],
+    "Attempts that were given up and still count as load, where a limit is learned",
+);
+pub(super) const LEARNED_LIMIT: Series = gauge(
+    "evenkeel_learned_limit",
+    &["dependency"],
+    "The most attempts in flight that ramp and learned limit let in; 0 while they set no limit",
+);
+pub(super) const RAMP_STAGE: Series = gauge(
+    "evenkeel_ramp_stage",
+    &["dependency"],
+    "Which stage of the ramp is under way, from 1; 0 while none is",
+);
+pub(super) const RAMP_SHARE: Series = gauge(
+    "evenkeel_ramp_share_percent",
+    &["dependency"],
+    "How many of a hundred calls the ramp lets in; 100 while none is under way",
 );
 pub(super) const RESOURCE_IN_USE: Series = gauge(
     "evenkeel_resource_permits_in_use",
@@ -169,11 +204,18 @@ pub const ALL: &[Series] = &[
     NOT_KEPT,
     JOINED,
     ATTEMPTS,
+    RETRIES,
+    RETRIES_DENIED,
     BREAKER_STATE,
     BREAKER_TRANSITIONS,
     NEXT_PROBE,
     PERMITS_IN_USE,
     PERMITS_LIMIT,
+    IN_FLIGHT,
+    LINGERING,
+    LEARNED_LIMIT,
+    RAMP_STAGE,
+    RAMP_SHARE,
     RESOURCE_IN_USE,
     RESOURCE_LIMIT,
     IDLE_CONNECTIONS,

@@ -523,6 +523,8 @@ pub fn contract_with(origin: SocketAddr, top: &str, dependency: &str, route: &st
 /// The ladder most tests use.
 pub const STALE: &str = "ladder = [ { stale = \"60s\" } ]";
 pub const NO_BREAKER: &str = "breaker = \"off\"";
+/// For tests in which more come at once than a gateway that knows nothing yet lets in.
+pub const NO_LIMITS: &str = "breaker = \"off\"\nlearned_limit = \"off\"";
 
 /// Waits until something holds.
 pub async fn until(what: &str, mut holds: impl FnMut() -> bool) {

@@ -9,5 +9,6 @@ mod kit;
 mod lifecycle;
 mod recovery;
 mod requests;
+mod retries;
 mod sharing;
 mod streams;

@@ -47,6 +47,9 @@ impl World<'_> {
             self.calls.get(id)?.attempt = Some(attempt);
             return None;
         }
+        if self.joins_resting(id, node, key) {
+            return None;
+        }
         let (pass, changes) = seat.admit(now, Asker::Traffic, false);
         for change in changes {
             self.changed(node, change, now);
@@ -77,12 +80,13 @@ impl World<'_> {
             Attempt {
                 node,
                 key,
-                pass,
+                pass: Some(pass),
                 began: now,
                 limit,
                 callers: if in_background { Vec::new() } else { vec![id] },
                 apart: in_background || read.coalesce(),
                 work: self.admitted,
+                made: 1,
             },
             now,
         );
@@ -143,18 +147,11 @@ impl World<'_> {
 
     /// Ends an attempt with its verdict, and then the calls that wait for it.
     pub(super) fn end_attempt(&mut self, id: Id, class: Class, blame: bool, now: Mono) {
-        let Some(attempt) = self.attempts.take(id) else {
+        let Some(mut attempt) = self.attempts.take(id) else {
             return;
         };
-        let Attempt {
-            node,
-            key,
-            pass,
-            began,
-            callers,
-            work,
-            ..
-        } = attempt;
+        let Some(pass) = attempt.pass.take() else { return };
+        let (node, key, began, work) = (attempt.node, attempt.key, attempt.began, attempt.work);
         let probe = pass.is_probe();
         let seat = &self.nodes[node].seat;
         seat.release();
@@ -180,7 +177,10 @@ impl World<'_> {
             );
         }
         self.abandon(work);
-        for caller in callers {
+        if !probe && self.rests(&attempt, class, now) {
+            return;
+        }
+        for caller in attempt.callers {
             if let Some(call) = self.calls.get(caller) {
                 let step = call.read.attempted(class, probe);
                 self.drive(caller, step, now);

@@ -14,6 +14,7 @@ use crate::{
     tally::{Seen, Tally},
 };
 
+mod again;
 mod calls;
 mod clients;
 
@@ -30,6 +31,8 @@ enum Event {
     TimeOut(Id),
     /// The source is done with this work; well, or not.
     Done(Work, bool),
+    /// The pause before a further attempt is over.
+    Again(Id),
     /// What the script says next.
     Script(usize),
     /// A client of a closed workload wants something.
@@ -53,6 +56,8 @@ struct Call<'n> {
     key: u32,
     request: Id,
     attempt: Option<Id>,
+    /// The failed attempt whose next one it waits for.
+    resting: Option<Id>,
 }
 
 /// An attempt at the source.
@@ -60,7 +65,8 @@ struct Call<'n> {
 struct Attempt {
     node: usize,
     key: u32,
-    pass: Pass,
+    /// Taken when the verdict is given.
+    pass: Option<Pass>,
     began: Mono,
     limit: Limit,
     /// Who waits for it.
@@ -68,6 +74,8 @@ struct Attempt {
     /// It belongs to nobody who waits: a flight, or a probe in the background.
     apart: bool,
     work: Work,
+    /// As the how-manieth for its callers.
+    made: u32,
 }
 
 /// What a node has besides its contracts.
@@ -75,6 +83,7 @@ struct Attempt {
 struct State {
     snapshots: BTreeMap<u32, Facts>,
     flights: BTreeMap<u32, Id>,
+    resting: BTreeMap<u32, Id>,
     attempts: u32,
     stage: Option<Stage>,
 }
@@ -93,6 +102,7 @@ pub(crate) struct World<'n> {
     requests: Slab<Request>,
     calls: Slab<Call<'n>>,
     attempts: Slab<Attempt>,
+    resting: Slab<again::Resting>,
     works: BTreeMap<Work, Option<Id>>,
     begun: u64,
     ended: u64,
@@ -134,6 +144,7 @@ impl<'n> World<'n> {
             requests: Slab::new(),
             calls: Slab::new(),
             attempts: Slab::new(),
+            resting: Slab::new(),
             works: BTreeMap::new(),
             begun: 0,
             ended: 0,
@@ -157,6 +168,7 @@ impl<'n> World<'n> {
             Event::Leave(request, call) => self.leave(request, call, now),
             Event::TimeOut(attempt) => self.time_out(attempt, now),
             Event::Done(work, well) => self.done(work, well, now),
+            Event::Again(resting) => self.again(resting, now),
             Event::Script(index) => self.script(index, now),
         }
         assert_eq!(

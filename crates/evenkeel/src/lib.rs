@@ -165,10 +165,10 @@ pub use counts::{Counts, NotKept, Refreshed, RetryCounts};
 pub use dependency::{BreakerBuilder, Dependency, DependencyBuilder, DependencyStatus};
 pub use engine::{Engine, Resource};
 pub use evenkeel_core::{
-    BreakerRules, Cause, Class, DependencyContract, Ending, Facts, HoldMode, Keep, Ladder, LimitRules, Mono,
-    Now, OpenFor, Outage, Over, Problem, Problems, RampRules, Ratio, ReadContract, Reason, RetryRules, Row,
-    Rung, RungRule, Skipped, Skips, SlowRatio, Stage, State, Table, Transition, TripRule, Verdict, Wall,
-    WhenBusy,
+    Advice, BreakerRules, Cause, Class, DependencyContract, Ending, Facts, HoldMode, Keep, Ladder,
+    LimitRules, Mono, Now, OpenFor, Outage, Over, Problem, Problems, RampRules, Ratio, ReadContract, Reason,
+    RetryRules, Row, Rung, RungRule, Skipped, Skips, SlowRatio, Stage, State, Table, Transition, TripRule,
+    Verdict, Wall, WhenBusy,
 };
 pub use event::{Event, EventKind};
 pub use hold::Hold;

@@ -5,6 +5,8 @@
 mod kit;
 #[path = "every_key/load.rs"]
 mod load;
+#[path = "every_key/retries.rs"]
+mod retries;
 
 use std::{collections::BTreeSet, future::Future, pin::Pin, process::Command, time::Duration};
 
@@ -82,6 +84,25 @@ const CHECKS: &[(&str, &str, Check)] = &[
         "dependencies.<name>.breaker",
         "lease",
         check!(rule("lease = \"7s\"")),
+    ),
+    ("dependencies.<name>", "retry", check!(retries::retry())),
+    (
+        "dependencies.<name>.retry",
+        "attempts",
+        check!(retries::attempts()),
+    ),
+    ("dependencies.<name>.retry", "budget", check!(retries::budget())),
+    ("dependencies.<name>.retry", "floor", check!(retries::floor())),
+    ("dependencies.<name>.retry", "pause", check!(retries::pause())),
+    (
+        "dependencies.<name>.retry",
+        "pause_max",
+        check!(retries::pause_max()),
+    ),
+    (
+        "dependencies.<name>.retry",
+        "retry_after_max",
+        check!(retries::retry_after_max()),
     ),
     ("dependencies.<name>", "ramp", check!(load::ramp())),
     ("dependencies.<name>.ramp", "stages", check!(load::stages())),

@@ -7,13 +7,16 @@ use std::{
     time::Duration,
 };
 
-use evenkeel_core::{BreakerRules, DependencyDraft, LimitRules, OpenFor, Over, RampRules, Ratio, SlowRatio};
+use evenkeel_core::{
+    BreakerRules, DependencyDraft, LimitRules, OpenFor, Over, RampRules, Ratio, RetryRules, SlowRatio,
+};
 use http::Uri;
 
 use super::{
     across::Asker,
     keys, ramp,
     reader::{Fields, listed},
+    retry,
     units::show_duration,
 };
 
@@ -45,6 +48,8 @@ pub struct Dependency {
     pub ramp: Option<RampRules>,
     /// How to learn what it bears; `None` where only `concurrency` limits it.
     pub learned_limit: Option<LimitRules>,
+    /// Whether a GET or HEAD is sent once more after a failure; `None` for never.
+    pub retry: Option<RetryRules>,
 }
 
 /// The address of an upstream.
@@ -163,6 +168,7 @@ pub(super) fn read(
     let is_broken_off = matches!(breaker, Breaker::Off);
     let ramp = ramp::read_ramp(&mut fields, is_broken_off);
     let learned_limit = ramp::read_learned_limit(&mut fields);
+    let retry = retry::read(&mut fields, pressed);
     let draft = DependencyDraft {
         name: name.clone(),
         timeout: Some(timeout),
@@ -173,7 +179,7 @@ pub(super) fn read(
         },
         ramp: ramp.clone(),
         learn: learned_limit,
-        retry: None,
+        retry,
         rows: Vec::new(),
     };
     if let Err(found) = draft.check() {
@@ -188,6 +194,7 @@ pub(super) fn read(
         breaker,
         ramp,
         learned_limit,
+        retry,
     })
 }
 

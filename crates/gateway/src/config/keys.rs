@@ -17,6 +17,7 @@ pub const DEPENDENCY: &[&str] = &[
     "breaker",
     "ramp",
     "learned_limit",
+    "retry",
 ];
 /// Keys of `breaker`.
 pub const BREAKER: &[&str] = &[
@@ -36,6 +37,15 @@ pub const BREAKER: &[&str] = &[
 ];
 /// Keys of `ramp`.
 pub const RAMP: &[&str] = &["stages", "hold", "hold_max", "calls", "failure_ratio"];
+/// Keys of `retry`.
+pub const RETRY: &[&str] = &[
+    "attempts",
+    "budget",
+    "floor",
+    "pause",
+    "pause_max",
+    "retry_after_max",
+];
 /// Keys of `learned_limit`.
 pub const LEARNED_LIMIT: &[&str] = &["floor", "cold", "linger"];
 /// Keys of `[[routes]]`.
@@ -81,6 +91,7 @@ pub const ALL: &[(&str, &[&str])] = &[
     ("dependencies.<name>.breaker", BREAKER),
     ("dependencies.<name>.ramp", RAMP),
     ("dependencies.<name>.learned_limit", LEARNED_LIMIT),
+    ("dependencies.<name>.retry", RETRY),
     ("routes", ROUTE),
     ("routes.match", MATCH),
     ("routes.ladder", RUNG),

@@ -13,6 +13,7 @@ pub mod pattern;
 mod ramp;
 mod reader;
 mod refresh;
+mod retry;
 mod route;
 pub mod units;
 

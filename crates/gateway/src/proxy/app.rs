@@ -280,6 +280,9 @@ fn dependencies(
         if let Some(rules) = &dependency.ramp {
             builder = builder.ramp_rules(rules.clone());
         }
+        if let Some(rules) = dependency.retry {
+            builder = builder.retry(rules);
+        }
         if let Some(rules) = dependency.learned_limit {
             builder = builder.learned_limit(rules);
         }

@@ -7,7 +7,7 @@ use std::sync::{
     atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
-use evenkeel::{Together, http::HttpCache};
+use evenkeel::{Answer, Together, Unanswered, Usable, http::HttpCache};
 use evenkeel_http::{
     accept::{normalise_encoding, normalise_language},
     decision::Decision,
@@ -33,7 +33,7 @@ use super::{
     forward::Peer,
     outbound::Outbound,
     pass::Passed,
-    refuse,
+    refuse, repeat,
     respond::respond,
     route::Whose,
     router::has_dot_segment,
@@ -73,15 +73,21 @@ async fn read(app: &App, exchange: &Arc<Exchange>, whose: Whose) -> Response<Out
         .path_and_query()
         .map_or("", |target| target.as_str());
     let work = Arc::clone(exchange);
-    let work = move |_call, permit| async move { work.attempt(permit).await };
+    let work = move |_call, permit| {
+        let work = Arc::clone(&work);
+        async move { work.attempt(permit).await }
+    };
     let guard = &exchange.route.guard;
     let shares = exchange.route.coalesces || guard.contract().refreshes();
-    let end = if shares && exchange.is_one_callers_own() {
-        guard.call_alone(whose, target, Some(&usable), work).await
-    } else {
-        guard.call_work(whose, target, Some(&usable), work).await
+    let is_own = shares && exchange.is_one_callers_own();
+    let usable: Usable<'_, Reply> = Some(&usable);
+    let end = match (exchange.repeats(), is_own) {
+        (false, false) => guard.call_work(whose, target, usable, work).await,
+        (false, true) => guard.call_alone(whose, target, usable, work).await,
+        (true, false) => guard.call_repeatable_work(whose, target, usable, work).await,
+        (true, true) => guard.call_repeatable_alone(whose, target, usable, work).await,
     };
-    respond(exchange, end, &app.labels)
+    answer(app, exchange, end)
 }
 
 /// Answers one request on a route that caches.
@@ -111,7 +117,19 @@ async fn handle_cached(
     };
     let guard = &exchange.route.guard;
     let end = guard.call_held(&bring, together, Some(&usable), work).await;
-    respond(exchange, end, &app.labels)
+    answer(app, exchange, end)
+}
+
+fn answer(
+    app: &App,
+    exchange: &Exchange,
+    end: Result<Answer<Reply, Trouble>, Unanswered<Trouble>>,
+) -> Response<Outbound> {
+    let mut response = respond(exchange, end, &app.labels);
+    if exchange.repeats() {
+        repeat::mark(&mut response);
+    }
+    response
 }
 
 type Refused = (ProblemKind, Option<String>);
@@ -210,6 +228,11 @@ const NARROWING: [HeaderName; 4] = [RANGE, IF_RANGE, IF_NONE_MATCH, IF_MODIFIED_
 const PRECONDITIONS: [HeaderName; 2] = [IF_MATCH, IF_UNMODIFIED_SINCE];
 
 impl Exchange {
+    /// Tells whether the request may be sent once more after a failure.
+    pub(super) fn repeats(&self) -> bool {
+        self.route.retries && repeat::is_repeatable(&self.request.method)
+    }
+
     /// Tells whether the answer will be nobody else's, whatever it says: it is then not asked for together.
     fn is_one_callers_own(&self) -> bool {
         let facts = self.facts();

@@ -21,6 +21,7 @@ mod pass;
 mod passing;
 mod patient;
 mod refuse;
+mod repeat;
 mod respond;
 mod retiring;
 mod route;

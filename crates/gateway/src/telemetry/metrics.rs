@@ -149,6 +149,11 @@ impl Scrape {
                 .map(move |(class, count)| (vec![dependency.name(), class.as_str()], count))
         });
         out.write(&series::ATTEMPTS, attempts)?;
+        let with_retries = || all().filter(|one| one.contract().retry().is_some());
+        let made = with_retries().map(|one| (vec![one.name()], one.retries().made));
+        out.write(&series::RETRIES, made)?;
+        let denied = with_retries().map(|one| (vec![one.name()], one.retries().denied));
+        out.write(&series::RETRIES_DENIED, denied)?;
         let states = [State::Closed, State::Open, State::HalfOpen];
         let state = all().flat_map(|dependency| {
             let now = dependency.status().state;

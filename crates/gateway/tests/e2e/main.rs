@@ -14,6 +14,7 @@ mod lifecycle;
 mod passing;
 mod recovery;
 mod requests;
+mod retries;
 mod sharing;
 mod sink;
 mod streams;

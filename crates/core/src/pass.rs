@@ -27,6 +27,8 @@ pub struct Pass {
     pub(crate) entry: Option<Entry>,
     /// Whether its answer has begun, which is when load is measured.
     pub(crate) answered: bool,
+    /// Whether somebody else's time is in its time.
+    pub(crate) untimed: bool,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -44,5 +46,11 @@ impl Pass {
     #[must_use]
     pub const fn is_probe(&self) -> bool {
         matches!(self.through, Through::Probe(_))
+    }
+
+    /// Says that the time of this attempt tells nothing about the dependency, because its caller takes part of it, as
+    /// with an upload: it is no latency, and leaving late is no sign of a wait in vain.
+    pub const fn disregard_time(&mut self) {
+        self.untimed = true;
     }
 }

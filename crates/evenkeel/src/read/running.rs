@@ -34,6 +34,8 @@ pub(crate) struct Running<'c, T, E> {
     observes: bool,
     /// Whether the work may keep its permit beyond its result.
     pub(super) may_outlive: bool,
+    /// Whether how long the work takes says nothing about the dependency.
+    pub(super) is_slow: bool,
     snapshot: Option<Arc<Snapshot<T>>>,
     pub(super) retry_at: Option<Mono>,
     pub(super) cause: Option<E>,
@@ -90,6 +92,7 @@ where
             now,
             observes,
             may_outlive: false,
+            is_slow: false,
             snapshot: None,
             retry_at,
             cause: None,
@@ -116,6 +119,9 @@ where
             ticket.limit = limit;
         }
         ticket.may_outlive = self.may_outlive;
+        if self.is_slow {
+            ticket.disregard_time();
+        }
         Ok(ticket)
     }
 

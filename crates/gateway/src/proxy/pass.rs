@@ -73,6 +73,8 @@ impl Passed {
                 "its stated length is over the limit; nothing was sent on",
             )
         })?;
+        // A client takes its time for a body, which says nothing about the dependency.
+        let is_slow = !upload.is_empty();
         let shared = Arc::new(Shared {
             asked: self,
             upload: progress,
@@ -85,7 +87,13 @@ impl Passed {
             result.inspect_err(|trouble| work.asked.passing.upstream.note(trouble))
         };
         let end = {
-            let mut call = pin!(passing.guard.call(work));
+            let mut call = pin!(async {
+                if is_slow {
+                    passing.guard.call_slow(work).await
+                } else {
+                    passing.guard.call(work).await
+                }
+            });
             poll_fn(|context| match call.as_mut().poll(context) {
                 Poll::Ready(end) => Poll::Ready(Ok(end)),
                 // The call is dropped where it stands, and so is the connection.

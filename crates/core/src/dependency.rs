@@ -18,6 +18,10 @@ use crate::{
     time::Mono,
 };
 
+mod again;
+
+use again::Again;
+
 /// Exclusive access to something that several calls change: a lock in real time, a cell in virtual time.
 ///
 /// Core takes no lock; a driver brings its own.
@@ -39,6 +43,7 @@ pub struct Dependency<L> {
     steering: L,
     bulkhead: Option<Bulkhead>,
     resources: Vec<Arc<Bulkhead>>,
+    again: Again,
 }
 
 impl<L: Exclusive<Steering>> Dependency<L> {
@@ -52,6 +57,7 @@ impl<L: Exclusive<Steering>> Dependency<L> {
             steering: L::guard(Steering::new(&contract, meter.as_ref(), seed)),
             meter,
             bulkhead: contract.concurrency().map(Bulkhead::new),
+            again: Again::new(contract.retry().copied(), seed),
             contract,
             resources,
         }
@@ -74,6 +80,9 @@ impl<L: Exclusive<Steering>> Dependency<L> {
     pub fn admit(&self, now: Mono, asker: Asker, observe: bool) -> (Result<Pass, Refusal>, Changes) {
         let looked = self.look(now);
         let (pass, [first, second]) = self.pass(now, asker, observe);
+        if pass.is_ok() {
+            self.again.earn(now);
+        }
         // A look only opens what was closed, where no lease can have ended.
         (pass, [looked.or(first), second])
     }

@@ -6,12 +6,13 @@ use std::{sync::Arc, time::Duration};
 
 use evenkeel_core::{
     Asker, BreakerRules, Bulkhead, Class, DependencyContract, DependencyDraft, Exclusive, Limit, LimitRules,
-    Mono, Now, OpenFor, Problems, RampRules, Ratio, Refusal, Row, Stage, State, Steering, Transition,
+    Mono, Now, OpenFor, Problems, RampRules, Ratio, Refusal, Retry, RetryRules, Row, Stage, State, Steering,
+    Transition,
 };
 use parking_lot::Mutex;
 
 use crate::{
-    counts::{AttemptCounters, Counters},
+    counts::{AttemptCounters, Counters, RetryCounters, RetryCounts},
     engine::{Engine, Resource},
     event::EventKind,
     hold::HoldSlot,
@@ -205,6 +206,34 @@ impl DependencyBuilder {
         self
     }
 
+    /// Asks once more after an outage, by these rules: only where the work was handed in as repeatable, see
+    /// [`Read::call_repeatable`](crate::Read::call_repeatable).
+    ///
+    /// ```
+    /// # use evenkeel::{Class, Engine, RetryRules};
+    /// # use std::{sync::atomic::{AtomicU32, Ordering}, time::Duration};
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let engine = Engine::system();
+    /// let rules = RetryRules { pause: Duration::from_millis(1), ..RetryRules::DEFAULT };
+    /// let stock = engine.dependency("stock").retry(rules).build()?;
+    /// let guard = engine.read::<u32>("stock").from(&stock).classify(|_: &()| Class::OUTAGE).build()?;
+    ///
+    /// let answer = guard
+    ///     .call_repeatable((), "42", {
+    ///         let asked = AtomicU32::new(0);
+    ///         move |_| std::future::ready(if asked.fetch_add(1, Ordering::Relaxed) == 0 { Err(()) } else { Ok(3) })
+    ///     })
+    ///     .await;
+    /// assert_eq!(*answer.expect("the second attempt answers"), 3);
+    /// assert_eq!((stock.attempts_total(), stock.retries().made), (2, 1));
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub const fn retry(mut self, rules: RetryRules) -> Self {
+        self.draft.retry = Some(rules);
+        self
+    }
+
     /// Draws on a resource that others draw on too: each attempt takes a permit of the dependency and one of each
     /// resource, or none of any.
     #[must_use]
@@ -229,6 +258,7 @@ impl DependencyBuilder {
             breaker,
             ramp,
             learn,
+            retry,
             rows,
             name: _,
         } = &self.draft;
@@ -237,6 +267,7 @@ impl DependencyBuilder {
             && breaker.is_none()
             && ramp.is_none()
             && learn.is_none()
+            && retry.is_none()
             && rows.is_empty()
             && self.uses.is_empty()
     }
@@ -269,6 +300,7 @@ impl DependencyBuilder {
             engine: self.engine,
             attempts: Counters::new(),
             transitions: Counters::new(),
+            retries: RetryCounters::default(),
             hold: HoldSlot::default(),
         })))
     }
@@ -286,6 +318,7 @@ pub(crate) struct Inner {
     pub(crate) seat: evenkeel_core::Dependency<Locked<Steering>>,
     attempts: AttemptCounters,
     transitions: Counters<3>,
+    pub(crate) retries: RetryCounters,
     pub(crate) hold: HoldSlot,
 }
 
@@ -315,6 +348,20 @@ impl Inner {
         observe: bool,
     ) -> Result<Ticket<'_>, Refusal> {
         let (pass, changes) = this.seat.admit(now.mono, asker, observe);
+        for change in changes {
+            this.changed(change);
+        }
+        pass.map(|pass| Ticket::new(Permit::new(this), pass, now))
+    }
+
+    /// Admits a further attempt, or refuses it and takes nothing.
+    pub(crate) fn admit_again(
+        this: Lent<'_, Self>,
+        retry: Retry,
+        now: Now,
+        observe: bool,
+    ) -> Result<Ticket<'_>, Refusal> {
+        let (pass, changes) = this.seat.admit_again(retry, now.mono, observe);
         for change in changes {
             this.changed(change);
         }
@@ -419,6 +466,18 @@ impl Dependency {
     #[must_use]
     pub fn attempts_total(&self) -> u64 {
         Class::ALL.into_iter().map(|class| self.attempts(class)).sum()
+    }
+
+    /// Returns how many further attempts were made after a failure, and how many the budget denied.
+    #[must_use]
+    pub fn retries(&self) -> RetryCounts {
+        self.0.retries.read()
+    }
+
+    /// Returns until when retries and refreshes leave it alone, because it said that it is busy.
+    #[must_use]
+    pub fn hushed_until(&self) -> Option<Mono> {
+        self.0.seat.hushed_until(self.0.engine.now().mono)
     }
 
     /// Returns how often the breaker went over to this state.

@@ -84,6 +84,17 @@ pub(crate) enum Part<T, E> {
     Alone,
 }
 
+/// What becomes of a flight that no caller has asked for.
+#[derive(Debug)]
+pub(crate) enum Lead<T, E> {
+    /// It has begun.
+    Begun(Flight<T, E>),
+    /// There is one already.
+    UnderWay,
+    /// There are too many.
+    Full,
+}
+
 impl<T, E> Flights<T, E> {
     pub(crate) fn new() -> Self {
         let table = Table {
@@ -113,6 +124,35 @@ impl<T, E> Flights<T, E> {
         if table.under_way.len() >= UNDER_WAY_MAX {
             return Part::Alone;
         }
+        Part::Lead(self.enter(&mut table, key, lease_ends))
+    }
+
+    /// Starts a flight for `key` that no caller has asked for, which may take until `lease_ends`.
+    pub(crate) fn lead(self: &Arc<Self>, key: &Key, now: Mono, lease_ends: Mono) -> Lead<T, E> {
+        let mut table = self.table.lock();
+        if table
+            .under_way
+            .get(key)
+            .is_some_and(|entry| now < entry.lease_ends)
+        {
+            return Lead::UnderWay;
+        }
+        if table.under_way.len() >= UNDER_WAY_MAX {
+            return Lead::Full;
+        }
+        Lead::Begun(self.enter(&mut table, key, lease_ends))
+    }
+
+    /// Tells whether a flight for `key` is under way that has not outlived its lease.
+    pub(crate) fn is_under_way(&self, key: &Key, now: Mono) -> bool {
+        let table = self.table.lock();
+        table
+            .under_way
+            .get(key)
+            .is_some_and(|entry| now < entry.lease_ends)
+    }
+
+    fn enter(self: &Arc<Self>, table: &mut Table<T, E>, key: &Key, lease_ends: Mono) -> Flight<T, E> {
         let number = self.numbers.fetch_add(1, Ordering::Relaxed);
         let sender = Arc::new(watch::Sender::new(None));
         table.under_way.insert(
@@ -123,12 +163,12 @@ impl<T, E> Flights<T, E> {
                 sender: Arc::clone(&sender),
             },
         );
-        Part::Lead(Flight {
+        Flight {
             flights: Arc::clone(self),
             key: key.clone(),
             number,
             sender,
-        })
+        }
     }
 
     /// Lets later callers for `key` start anew. Those who wait already get what they wait for.

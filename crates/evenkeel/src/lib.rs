@@ -48,7 +48,7 @@
 //! |---|---|---|---|
 //! | [`Rung::Live`] | asked for this call, or shared with one that was | zero | the dependency answered |
 //! | [`Rung::Fresh`] | the snapshot, younger than [`fresh_for`](ReadBuilder::fresh_for) | known | before anybody is asked |
-//! | [`Rung::Stale`] | the snapshot, at most as old as [`stale`] says | known | the ladder lists it, and live failed |
+//! | [`Rung::Stale`] | the snapshot, at most as old as [`stale`] says | known | the ladder lists it, and live failed; or while it is [refreshed](ReadBuilder::stale_while_revalidate) |
 //! | [`Rung::Default`] | a declared constant or cheap local function | none | the ladder lists it, last |
 //!
 //! The snapshot is the last good answer for the same guard, scope and key. Its age counts from the *beginning* of
@@ -89,7 +89,7 @@
 //!
 //! - [`Read::call`] borrows what it needs. It never joins another call, and is its own probe when one is due.
 //! - [`Read::call_owned`] owns what it needs, so that it can go on without its caller: due probes then run in the
-//!   background while a rung answers, and with [`coalesce`](ReadBuilder::coalesce) calls for one key share an attempt.
+//!   background while a rung answers, so do refreshes, and with [`coalesce`](ReadBuilder::coalesce) calls for one key share an attempt.
 //! - [`Read::call_work`] is the same for work that outlives its result, such as a streamed body; [`Read::call_alone`] too,
 //!   for a result that is one caller's own.
 //!
@@ -159,13 +159,13 @@ mod until;
 
 pub use answer::{Answer, Misuse, Unanswered};
 pub use clock::{Clock, ManualClock};
-pub use counts::{Counts, NotKept};
+pub use counts::{Counts, NotKept, Refreshed, RetryCounts};
 pub use dependency::{BreakerBuilder, Dependency, DependencyBuilder, DependencyStatus};
 pub use engine::{Engine, Resource};
 pub use evenkeel_core::{
     BreakerRules, Cause, Class, DependencyContract, Ending, HoldMode, Keep, Ladder, LimitRules, Mono, Now,
-    OpenFor, Outage, Problem, Problems, RampRules, Ratio, ReadContract, Reason, Row, Rung, RungRule, Skipped,
-    Skips, Stage, State, Table, Transition, TripRule, Verdict, Wall, WhenBusy,
+    OpenFor, Outage, Problem, Problems, RampRules, Ratio, ReadContract, Reason, RetryRules, Row, Rung,
+    RungRule, Skipped, Skips, Stage, State, Table, Transition, TripRule, Verdict, Wall, WhenBusy,
 };
 pub use event::{Event, EventKind};
 pub use hold::Hold;

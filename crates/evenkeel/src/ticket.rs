@@ -138,6 +138,8 @@ pub(crate) struct Ticket<'a> {
     pub(crate) began: Now,
     /// When it ends.
     pub(crate) limit: Limit,
+    /// Whether it was admitted as a probe; true also when the verdict has been given.
+    pub(crate) was_probe: bool,
     /// Whether the work waits; see [`crate::parked`].
     pub(crate) parked: bool,
     started: bool,
@@ -152,12 +154,14 @@ impl<'a> Ticket<'a> {
     pub(crate) fn new(permit: Permit<'a>, pass: Pass, began: Now) -> Self {
         let dependency = permit.dependency.again();
         let limit = dependency.own_limit(began.mono);
+        let was_probe = pass.is_probe();
         Self {
             dependency,
             permit: Some(permit),
             pass: Some(pass),
             began,
             limit,
+            was_probe,
             parked: false,
             started: false,
             may_outlive: false,
@@ -197,6 +201,11 @@ impl<'a> Ticket<'a> {
     /// Returns what ticket and permit share, if the work may outlive its result.
     pub(crate) const fn tail(&self) -> Option<&Arc<Tail>> {
         self.tail.as_ref()
+    }
+
+    /// Tells whether the work has handed on its result and goes on.
+    pub(crate) fn goes_on(&self) -> bool {
+        self.tail.as_ref().is_some_and(|tail| tail.ended().is_none())
     }
 
     /// Leaves the verdict on a result of `class`, and what is to go because of it, to the end of the work. A failure

@@ -4,7 +4,7 @@ use super::*;
 use crate::{BreakerRules, DependencyDraft, TripRule};
 use core::{cell::RefCell, time::Duration};
 
-struct OneThread<T>(RefCell<T>);
+pub(super) struct OneThread<T>(RefCell<T>);
 
 impl<T> Exclusive<T> for OneThread<T> {
     fn guard(value: T) -> Self {

@@ -4,14 +4,17 @@
 
 use std::{pin::pin, sync::Arc};
 
-use evenkeel_core::{Class, Mono, Outage, Reason, Refusal, Step};
+use evenkeel_core::{Class, Deadline, Mono, Outage, Reason, Refusal, Step};
 use tokio::runtime::Handle;
 
 use crate::{
     flight::{self, Flight, Landing, Part, Waiter, landing},
     lent::Lent,
     parked::park,
-    read::running::{End, Running},
+    read::{
+        again::Retries,
+        running::{End, Running},
+    },
     ticket::{Call, Permit, Ticket},
     until::{Outcome, until},
 };
@@ -27,9 +30,21 @@ where
         F: FnOnce(Call<'static>, Option<Permit<'static>>) -> Fut + Send + 'static,
         Fut: Future<Output = Result<T, E>> + Send + 'static,
     {
-        if let Some(end) = self.start(first) {
-            return end;
-        }
+        let work = match self.start(first) {
+            Step::Admit => work,
+            // What is one caller's own renews nothing for the others.
+            Step::Refresh if !may_join => match self.leave_refresh_to_others() {
+                Some(end) => return end,
+                None => work,
+            },
+            Step::Refresh => match self.refresh_apart(work) {
+                Ok(end) => return end,
+                Err(work) => work,
+            },
+            end @ (Step::Look | Step::Attempt(_) | Step::Serve(..) | Step::Refuse | Step::Fail) => {
+                return self.finish(end);
+            }
+        };
         let guard = self.guard;
         // Joining: at most twice, for a flight that vanishes is replaced once.
         let flights = guard.flights.as_ref().filter(|_| may_join);
@@ -66,9 +81,20 @@ where
                     self.refused(NOT_WAITED_FOR)
                 }
                 None => {
+                    let retries = self.retries();
                     let attempted = {
                         let (key, parked) = self.parts();
-                        park(parked, pin!(guard.attempt(key, &mut ticket, work))).await
+                        let attempts = async {
+                            let first = guard.attempt(key, &mut ticket, work).await;
+                            match &retries {
+                                // Boxed: what few calls need is not to be carried by all.
+                                Some(retries) => {
+                                    Box::pin(guard.again(key, &mut ticket, first, retries)).await
+                                }
+                                None => first,
+                            }
+                        };
+                        park(parked, pin!(attempts)).await
                     };
                     self.attempted(attempted)
                 }
@@ -113,7 +139,18 @@ where
         };
         let waiter = flight.waiter();
         let (guard, key) = (Arc::clone(self.guard), self.key.cloned());
-        runtime.spawn(async move { guard.fly(key.as_ref(), ticket, flight, work).await });
+        // A flight's attempts end by the timeout alone, for later callers may wait longer than this one.
+        let ends = self.lease_end();
+        let retries = self.retries().map(|retries| Retries {
+            deadline: Deadline::NONE,
+            ends: retries.ends.or(Some(ends)),
+            ..retries
+        });
+        runtime.spawn(async move {
+            guard
+                .fly(key.as_ref(), ticket, flight, retries.as_ref(), work)
+                .await;
+        });
         match self.wait(waiter).await {
             Waited::Ended(step) => self.finish(step),
             Waited::Landed(landing) => self.landed(&landing, false),

@@ -14,7 +14,12 @@ use crate::{
     key::Key,
     lent::Lent,
     memory::Snapshot,
-    read::{Usable, attempt::Attempted, shared::Inner},
+    read::{
+        Usable,
+        again::{Repeat, Retries},
+        attempt::Attempted,
+        shared::Inner,
+    },
     tail::Tail,
     ticket::Ticket,
 };
@@ -36,6 +41,8 @@ pub(crate) struct Running<'c, T, E> {
     pub(super) may_outlive: bool,
     /// Whether how long the work takes says nothing about the dependency.
     pub(super) is_slow: bool,
+    /// The work once more, where it may be repeated.
+    pub(super) again: Option<Repeat<T, E>>,
     snapshot: Option<Arc<Snapshot<T>>>,
     pub(super) retry_at: Option<Mono>,
     pub(super) cause: Option<E>,
@@ -93,6 +100,7 @@ where
             observes,
             may_outlive: false,
             is_slow: false,
+            again: None,
             snapshot: None,
             retry_at,
             cause: None,
@@ -125,13 +133,26 @@ where
         Ok(ticket)
     }
 
-    /// Ends a call that asks nobody; `None` if it wants to ask the dependency.
-    pub(crate) fn start(&mut self, first: Step) -> Option<End<T, E>> {
-        let step = match first {
+    /// Returns what further attempts of this call need, where its work may be repeated.
+    pub(super) fn retries(&mut self) -> Option<Retries<T, E>> {
+        let work = self.again.take()?;
+        let deadline = self.call.deadline();
+        Some(Retries {
+            work,
+            deadline,
+            ends: deadline.at(),
+            observes: self.observes,
+        })
+    }
+
+    /// Takes the first look, if one is to be taken, and returns what comes next: an admission, a refresh, or the end.
+    pub(crate) fn start(&mut self, first: Step) -> Step {
+        match first {
             Step::Look => self.look_up(),
-            Step::Admit | Step::Attempt(_) | Step::Serve(..) | Step::Refuse | Step::Fail => first,
-        };
-        (step != Step::Admit).then(|| self.finish(step))
+            Step::Admit | Step::Attempt(_) | Step::Refresh | Step::Serve(..) | Step::Refuse | Step::Fail => {
+                first
+            }
+        }
     }
 
     /// Ends a call that was refused admission: by the ladder, or not at all.
@@ -184,11 +205,13 @@ where
             Step::Serve(rung, age) => self.serve(rung, age),
             Step::Fail => Err(self.unanswered(Ending::Failed)),
             // An attempt follows an admission and nothing else, and whoever was admitted does not come here.
-            Step::Refuse | Step::Admit | Step::Attempt(_) => Err(self.unanswered(Ending::Refused)),
+            Step::Refuse | Step::Admit | Step::Attempt(_) | Step::Refresh => {
+                Err(self.unanswered(Ending::Refused))
+            }
         }
     }
 
-    fn look_up(&mut self) -> Step {
+    pub(super) fn look_up(&mut self) -> Step {
         let facts = self.look();
         self.call.found(facts, self.now.mono)
     }

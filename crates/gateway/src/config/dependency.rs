@@ -171,6 +171,7 @@ pub(super) fn read(
         },
         ramp: ramp.clone(),
         learn: learned_limit,
+        retry: None,
         rows: Vec::new(),
     };
     if let Err(found) = draft.check() {

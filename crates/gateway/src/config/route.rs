@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use evenkeel_core::{ReadDraft, RungRule, WhenBusy};
+use evenkeel_core::{ReadDraft, RefreshRules, RungRule, WhenBusy};
 use evenkeel_http::directives::ResponseDirectives;
 use http::{HeaderMap, HeaderValue, StatusCode, header::CACHE_CONTROL};
 use toml::{Spanned, de::DeValue};
@@ -202,6 +202,7 @@ pub(super) fn read(dependencies: &[String], earlier: &[Route], mut fields: Field
             exact,
             when_busy,
             coalesce,
+            refresh: RefreshRules::default(),
         };
         if let Err(found) = draft.check() {
             fields.absorb(found);

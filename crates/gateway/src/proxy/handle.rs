@@ -67,7 +67,8 @@ async fn read(app: &App, exchange: &Arc<Exchange>, whose: Whose) -> Response<Out
             .inspect_err(|trouble| work.route.upstream.note(trouble))
     };
     let guard = &exchange.route.guard;
-    let end = if exchange.route.coalesces && exchange.is_one_callers_own() {
+    let shares = exchange.route.coalesces || guard.contract().refreshes();
+    let end = if shares && exchange.is_one_callers_own() {
         guard.call_alone(whose, target, Some(&usable), work).await
     } else {
         guard.call_work(whose, target, Some(&usable), work).await

@@ -136,6 +136,7 @@ pub(super) fn judge(received: &Received<'_>, keep_if: &KeepIf) -> Verdict {
             stale_forbidden: stale_forbidden(Sharing::Shared, &said).is_some(),
             // The engine counts from the beginning of the attempt, so the response delay is in the age already.
             already: corrected_initial_age(received.headers, at, Duration::ZERO),
+            ..Terms::default()
         },
         lifetime,
         shared: Some(Shared {

@@ -106,7 +106,8 @@ const fn kind_of(reason: Option<Reason>) -> ProblemKind {
             ProblemKind::DependencyFailed
         }
         Some(Reason::TimedOut) => ProblemKind::TimedOut,
-        Some(Reason::Fault) | None => ProblemKind::Fault,
+        // What is served while it is revalidated is never refused.
+        Some(Reason::Fault | Reason::Revalidating) | None => ProblemKind::Fault,
         Some(Reason::BreakerOpen | Reason::Ramping) => ProblemKind::BreakerOpen,
         Some(Reason::ProbeFailed) => ProblemKind::ProbeFailed,
         Some(Reason::AtCapacity) => ProblemKind::AtCapacity,
@@ -131,7 +132,7 @@ mod tests {
     #[test]
     fn the_status_follows_from_the_first_cause() {
         let status = |reason| kind_of(reason).status().as_u16();
-        let expected = [502, 504, 502, 502, 502, 500, 503, 503, 503, 503, 503];
+        let expected = [502, 504, 502, 502, 502, 500, 503, 503, 503, 503, 503, 500];
         assert_eq!(Reason::ALL.map(|reason| status(Some(reason))), expected);
         assert_eq!(status(None), 500);
     }

@@ -4,7 +4,9 @@
 
 use std::{fmt, sync::Arc};
 
-use evenkeel::{Class, Counts, Dependency, Ending, Now, Reason, Rung, Skipped, State, WhenBusy};
+use evenkeel::{
+    Class, Counts, Dependency, Ending, Now, Reason, Refreshed, Rung, Skipped, State, WhenBusy,
+};
 use prometheus_client::{
     collector::Collector,
     encoding::{DescriptorEncoder, prometheus_text},
@@ -106,7 +108,14 @@ impl Scrape {
         let joined = routes
             .iter()
             .map(|(route, counts, _)| (vec![*route], counts.joined()));
-        out.write(&series::JOINED, joined)
+        out.write(&series::JOINED, joined)?;
+        let refreshes = routes.iter().flat_map(|(route, counts, reach)| {
+            Refreshed::ALL
+                .into_iter()
+                .map(|end| (vec![*route, end.as_str()], counts.refreshes(end)))
+                .filter(|(_, count)| *count > 0 || reach.revalidates)
+        });
+        out.write(&series::REFRESHES, refreshes)
     }
 
     fn passes(&self, out: &mut Out<'_>) -> fmt::Result {
@@ -261,6 +270,7 @@ struct Reach {
     has_ramp: bool,
     is_limited: bool,
     refuses_when_busy: bool,
+    revalidates: bool,
 }
 
 impl Reach {
@@ -268,9 +278,10 @@ impl Reach {
         let contract = route.guard.contract();
         let ladder = contract.ladder();
         Self {
-            keeps: ladder.max_age().is_some(),
+            keeps: contract.keeps_snapshots(),
             has_default: ladder.has_default(),
             refuses_when_busy: contract.when_busy() == WhenBusy::Refuse,
+            revalidates: contract.refreshes(),
             ..Self::without_rungs(route.guard.dependency())
         }
     }
@@ -284,6 +295,7 @@ impl Reach {
             has_ramp: dependency.contract().ramp().is_some(),
             is_limited: dependency.is_limited(),
             refuses_when_busy: false,
+            revalidates: false,
         }
     }
 
@@ -299,8 +311,12 @@ impl Reach {
             Reason::BreakerOpen | Reason::ProbeFailed => self.has_breaker,
             Reason::Ramping => self.has_ramp,
             Reason::AtCapacity => self.is_limited,
+            Reason::Revalidating => self.revalidates,
             Reason::Busy | Reason::Fault | Reason::Held => false,
         };
+        if reason == Reason::Revalidating {
+            return possible && ending == Ending::Answered(Rung::Stale);
+        }
         let has_ladder = !self.refuses_when_busy || reason.was_attempted();
         possible
             && match ending {
@@ -360,6 +376,7 @@ mod tests {
             has_ramp: false,
             is_limited: true,
             refuses_when_busy: true,
+            revalidates: false,
         };
         let reached = |reach: &Reach, reason| {
             [

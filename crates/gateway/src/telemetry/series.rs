@@ -78,6 +78,11 @@ pub(super) const JOINED: Series = counter(
     &["route"],
     "Calls that shared an attempt which was under way already",
 );
+pub(super) const REFRESHES: Series = counter(
+    "evenkeel_refreshes",
+    &["route", "result"],
+    "Refreshes of copies that nobody waited for, by what they came to",
+);
 pub(super) const ATTEMPTS: Series = counter(
     "evenkeel_attempts",
     &["dependency", "class"],
@@ -199,6 +204,7 @@ pub const ALL: &[Series] = &[
     SKIPPED,
     NOT_KEPT,
     JOINED,
+    REFRESHES,
     ATTEMPTS,
     BREAKER_STATE,
     BREAKER_TRANSITIONS,

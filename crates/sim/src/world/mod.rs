@@ -67,6 +67,8 @@ struct Attempt {
     callers: Vec<Id>,
     /// It belongs to nobody who waits: a flight, or a probe in the background.
     apart: bool,
+    /// It is the one for its key.
+    flight: bool,
     work: Work,
 }
 

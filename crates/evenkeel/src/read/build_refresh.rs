@@ -1,0 +1,52 @@
+//! Decides how a Read contract says in code what copies may do before anybody is asked.
+//! It exists apart from the rest of the builder because all of it is about copies and their refreshes.
+//! It refuses nothing by itself; what contradicts the rest is told when the guard is built.
+
+use std::time::Duration;
+
+use crate::read::ReadBuilder;
+
+impl<T, C, S> ReadBuilder<T, C, S> {
+    /// Serves a copy that is past its lifetime by at most this at once, as stale, while one refresh for its key runs: 1 ms
+    /// to 365 days. Goes together with [`fresh_for`](Self::fresh_for) (or [`own_lifetimes`](Self::own_lifetimes)) and a
+    /// stale rung, whose limit holds here too.
+    ///
+    /// The refresh belongs to the runtime: its caller may leave at once. It is admitted like any attempt, as the probe
+    /// when one is due, and is limited by the timeout (else the deadline, else 30 s). Where it fails, the copy and its
+    /// window stay as they are, and the next caller tries again. Only work that owns what it needs can be left alone:
+    /// [`Read::call`](crate::Read::call) asks by itself, unless a refresh is under way.
+    ///
+    /// ```
+    /// # use evenkeel::{Class, Engine, ManualClock, Reason, Rung, stale};
+    /// # use std::time::Duration;
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let clock = ManualClock::new();
+    /// let guard = Engine::new(clock.clone(), 7)
+    ///     .read::<u32>("stock")
+    ///     .classify(|_: &std::fmt::Error| Class::OUTAGE)
+    ///     .fresh_for(Duration::from_secs(10))
+    ///     .stale_while_revalidate(Duration::from_secs(30))
+    ///     .ladder([stale(Duration::from_secs(3600))])
+    ///     .build()?;
+    /// guard.call_owned((), "42", |_| async { Ok(3) }).await?;
+    /// clock.advance(Duration::from_secs(11));
+    ///
+    /// let old = guard.call_owned((), "42", |_| async { Ok(4) }).await?;
+    /// assert_eq!((*old, old.rung, old.reason), (3, Rung::Stale, Some(Reason::Revalidating)));
+    /// tokio::task::yield_now().await; // the refresh runs
+    /// let new = guard.call_owned((), "42", |_| async { Ok(5) }).await?;
+    /// assert_eq!((*new, new.rung), (4, Rung::Fresh));
+    /// # Ok(()) }
+    /// ```
+    pub fn stale_while_revalidate(mut self, window: Duration) -> Self {
+        self.draft.refresh.stale_while_revalidate = Some(window);
+        self
+    }
+
+    /// Looks for a copy before asking, although no [`fresh_for`](Self::fresh_for) is declared: the data brings its own
+    /// lifetimes, by [`Terms::lifetime`](crate::Terms::lifetime), as HTTP responses do. A copy that brings none asks.
+    pub fn own_lifetimes(mut self) -> Self {
+        self.draft.refresh.own_lifetimes = true;
+        self
+    }
+}

@@ -117,6 +117,9 @@ const CHECKS: &[(&str, &str, Check)] = &[
     ("routes", "other_methods", check!(other_methods())),
     ("routes", "max_request_body", check!(max_request_body())),
     ("routes.match", "path", check!(path())),
+    ("routes.match", "host", check!(host())),
+    ("routes.match", "method", check!(method())),
+    ("routes.match", "header", check!(header())),
     ("routes.ladder", "stale", check!(stale())),
     (
         "routes.ladder",
@@ -469,6 +472,29 @@ async fn path() {
     let text = contract(origin.address, "", "");
     assert_eq!(status(&text).await, 200);
     assert_eq!(status(&text.replace("/r/{id}", "/s/{id}")).await, 404);
+}
+
+/// Returns the status of a GET to `shop.example` where `match` has this condition.
+async fn status_where(condition: &str) -> u16 {
+    let origin = ok().await;
+    let text = contract(origin.address, "", "").replace("/r/{id}\"", &format!("/r/{{id}}\", {condition}"));
+    let bench = Bench::start(&text).await;
+    bench.get_with("/r/1", &[("x-beta", "1")]).await.status
+}
+
+async fn host() {
+    assert_eq!(status_where("host = [\"shop.example\"]").await, 200);
+    assert_eq!(status_where("host = [\"*.shop.example\"]").await, 404);
+}
+
+async fn method() {
+    assert_eq!(status_where("method = [\"GET\"]").await, 200);
+    assert_eq!(status_where("method = [\"HEAD\"]").await, 405);
+}
+
+async fn header() {
+    assert_eq!(status_where("header = { x-beta = \"1\" }").await, 200);
+    assert_eq!(status_where("header = { x-beta = \"2\" }").await, 404);
 }
 
 async fn class() {

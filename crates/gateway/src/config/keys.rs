@@ -53,7 +53,9 @@ pub const ROUTE: &[&str] = &[
     "max_request_body",
 ];
 /// Keys of `match`.
-pub const MATCH: &[&str] = &["path"];
+pub const MATCH: &[&str] = &["path", "host", "method", HEADER];
+/// The key of `match` that is a table of fields.
+pub const HEADER: &str = "header";
 /// Keys of one rung of `ladder`; exactly one of them.
 pub const RUNG: &[&str] = &["stale", "default"];
 /// Keys of the `default` rung.

@@ -3,6 +3,7 @@
 //! It refuses what it does not know and what has no effect: a contract is a promise, not a wish list.
 
 mod across;
+mod conditions;
 mod dependency;
 pub mod diag;
 mod forwarding;
@@ -14,6 +15,7 @@ mod reader;
 mod route;
 pub mod units;
 
+pub use conditions::{CONDITIONS_MAX, Conditions, Field, Host, Rank};
 pub use dependency::{Breaker, Dependency, Resource, Upstream};
 pub use diag::{Diagnostics, Places};
 pub use forwarding::{Class, OtherMethods};

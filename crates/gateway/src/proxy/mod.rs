@@ -21,6 +21,7 @@ mod refuse;
 mod respond;
 mod route;
 mod router;
+mod served;
 mod server;
 mod stream;
 mod trouble;

@@ -31,7 +31,7 @@ use super::{
     outbound::Outbound,
     passing::Passing,
     refuse,
-    route::Whose,
+    route::{Route, Whose},
     stream::Stream,
     trouble::Trouble,
     upload::{Fault, Progress, Turn, Upload},
@@ -45,6 +45,8 @@ pub(super) struct Passed {
     pub(super) request: Parts,
     pub(super) authority: HeaderValue,
     pub(super) peer: Arc<Peer>,
+    /// The routes whose copies a write may make wrong.
+    pub(super) keepers: Vec<Arc<Route>>,
 }
 
 /// What call and work share.
@@ -152,6 +154,7 @@ impl Shared {
             request,
             authority,
             peer,
+            ..
         } = &self.asked;
         let outgoing = |upload| {
             let mut outgoing = forward::outgoing(request, authority, peer, &passing.via, Sent::All, upload);
@@ -193,30 +196,26 @@ impl Shared {
     /// Takes away what is kept for the target of a write that worked (rule C27).
     fn retire_copies(&self, status: StatusCode) {
         let Passed {
-            passing,
             request,
             authority,
+            keepers,
             ..
         } = &self.asked;
-        let Some(route) = passing
-            .reads
-            .as_ref()
-            .filter(|route| route.keeps || route.coalesces)
-        else {
-            return;
-        };
         if !retires_target(&request.method, status) {
             return;
         }
         let uri = &request.uri;
-        // Without its scope parts no read of this target was ever let in.
-        if let (Ok(parts), Some(target)) = (route.scope_of(uri.path(), uri.query()), uri.path_and_query()) {
-            let whose = Whose {
-                authority: authority::normalised(authority),
-                parts,
-            };
-            // An empty part is refused above.
-            let _kept = route.guard.forget(whose, target.as_str());
+        for route in keepers {
+            // Without its scope parts no read of this target was ever let in.
+            if let (Ok(parts), Some(target)) = (route.scope_of(uri.path(), uri.query()), uri.path_and_query())
+            {
+                let whose = Whose {
+                    authority: authority::normalised(authority),
+                    parts,
+                };
+                // An empty part is refused above.
+                let _kept = route.guard.forget(whose, target.as_str());
+            }
         }
     }
 

@@ -14,6 +14,7 @@ use super::{
     across::Asker,
     keys, ramp,
     reader::{Fields, listed},
+    rewrite::{self, Rewrite},
     units::show_duration,
 };
 
@@ -45,6 +46,8 @@ pub struct Dependency {
     pub ramp: Option<RampRules>,
     /// How to learn what it bears; `None` where only `concurrency` limits it.
     pub learned_limit: Option<LimitRules>,
+    /// What is changed of its messages.
+    pub rewrite: Rewrite,
 }
 
 /// The address of an upstream.
@@ -57,6 +60,20 @@ pub struct Upstream {
 }
 
 impl Upstream {
+    /// Returns how `Host` names it: without the default port.
+    fn authority(&self) -> String {
+        let host = if self.host.contains(':') {
+            format!("[{}]", self.host)
+        } else {
+            self.host.clone()
+        };
+        if self.port == 80 {
+            host
+        } else {
+            format!("{host}:{}", self.port)
+        }
+    }
+
     /// Tells whether calling it would reach a listener at `listen` on this machine, as far as addresses tell.
     pub(super) fn is_at(&self, listen: SocketAddr) -> bool {
         let own = listen.ip();
@@ -109,6 +126,8 @@ pub(super) fn read(
     mut fields: Fields<'_, '_>,
 ) -> Option<Dependency> {
     let upstream = upstream(&mut fields);
+    let authority = upstream.as_ref().map(Upstream::authority);
+    let rewrite = rewrite::read(&mut fields, authority.as_deref());
     let uses = fields.texts("uses", "[\"catalog-db\"]").unwrap_or_default();
     for (index, used) in uses.iter().enumerate() {
         if !resources.contains(used) {
@@ -186,6 +205,7 @@ pub(super) fn read(
         breaker,
         ramp,
         learned_limit,
+        rewrite,
     })
 }
 

@@ -17,6 +17,17 @@ pub const DEPENDENCY: &[&str] = &[
     "breaker",
     "ramp",
     "learned_limit",
+    "rewrite",
+];
+/// Keys of `rewrite`.
+pub const REWRITE: &[&str] = &[
+    "host",
+    "strip_prefix",
+    "add_prefix",
+    "set_request",
+    "remove_request",
+    "set_response",
+    "remove_response",
 ];
 /// Keys of `breaker`.
 pub const BREAKER: &[&str] = &[
@@ -71,6 +82,7 @@ pub const ALL: &[(&str, &[&str])] = &[
     ("dependencies.<name>.breaker", BREAKER),
     ("dependencies.<name>.ramp", RAMP),
     ("dependencies.<name>.learned_limit", LEARNED_LIMIT),
+    ("dependencies.<name>.rewrite", REWRITE),
     ("routes", ROUTE),
     ("routes.match", MATCH),
     ("routes.ladder", RUNG),

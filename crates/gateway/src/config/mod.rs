@@ -12,6 +12,7 @@ pub mod keys;
 pub mod pattern;
 mod ramp;
 mod reader;
+mod rewrite;
 mod route;
 pub mod units;
 
@@ -20,6 +21,7 @@ pub use dependency::{Breaker, Dependency, Resource, Upstream};
 pub use diag::{Diagnostics, Places};
 pub use forwarding::{Class, OtherMethods};
 pub use gateway::Gateway;
+pub use rewrite::{CHANGES_MAX, FieldChanges, Rewrite};
 pub use route::{DefaultAnswer, KeepIf, Route, Rung, ScopePart};
 
 use reader::Reader;

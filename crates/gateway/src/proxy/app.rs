@@ -272,7 +272,10 @@ fn dependencies(
             }
         }
         match builder.build() {
-            Ok(handle) => built.push((handle, Upstream::new(&dependency.upstream, workers))),
+            Ok(handle) => built.push((
+                handle,
+                Upstream::new(&dependency.upstream, dependency.rewrite.clone(), workers),
+            )),
             Err(found) => problems.absorb(&format!("dependencies.{}", dependency.name), found),
         }
     }

@@ -19,6 +19,7 @@ mod passing;
 mod patient;
 mod refuse;
 mod respond;
+mod rewrite;
 mod route;
 mod router;
 mod served;

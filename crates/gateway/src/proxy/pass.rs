@@ -138,6 +138,7 @@ impl Shared {
         self.retire_copies(status);
         let mut headers = parts.headers;
         strip_hop_by_hop(&mut headers);
+        passing.upstream.rewrite.response.apply(&mut headers);
         passing.via.append(&mut headers, parts.version);
         *self.answer.lock() = Some((headers, stream));
         if in_error_set(status) {
@@ -157,7 +158,15 @@ impl Shared {
             ..
         } = &self.asked;
         let outgoing = |upload| {
-            let mut outgoing = forward::outgoing(request, authority, peer, &passing.via, Sent::All, upload);
+            let mut outgoing = forward::outgoing(
+                request,
+                authority,
+                peer,
+                &passing.via,
+                &passing.upstream.rewrite,
+                Sent::All,
+                upload,
+            );
             if request.method == Method::OPTIONS {
                 one_hop_less(outgoing.headers_mut());
             }

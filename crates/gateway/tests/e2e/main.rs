@@ -10,6 +10,7 @@ mod lifecycle;
 mod passing;
 mod recovery;
 mod requests;
+mod rewriting;
 mod routing;
 mod sharing;
 mod sink;

@@ -130,6 +130,46 @@ const CHECKS: &[(&str, &str, Check)] = &[
         "linger",
         check!(load::linger()),
     ),
+    (
+        "dependencies.<name>",
+        "rewrite",
+        check!(rewrites("host = \"upstream\"")),
+    ),
+    (
+        "dependencies.<name>.rewrite",
+        "host",
+        check!(rewrites("host = \"b.example\"")),
+    ),
+    (
+        "dependencies.<name>.rewrite",
+        "strip_prefix",
+        check!(rewrites("strip_prefix = \"/r\"")),
+    ),
+    (
+        "dependencies.<name>.rewrite",
+        "add_prefix",
+        check!(rewrites("add_prefix = \"/v1\"")),
+    ),
+    (
+        "dependencies.<name>.rewrite",
+        "set_request",
+        check!(rewrites("set_request = { x-a = \"1\" }")),
+    ),
+    (
+        "dependencies.<name>.rewrite",
+        "remove_request",
+        check!(rewrites("remove_request = [\"x-b\"]")),
+    ),
+    (
+        "dependencies.<name>.rewrite",
+        "set_response",
+        check!(rewrites("set_response = { x-a = \"1\" }")),
+    ),
+    (
+        "dependencies.<name>.rewrite",
+        "remove_response",
+        check!(rewrites("remove_response = [\"x-c\"]")),
+    ),
     ("routes", "name", check!(name())),
     ("routes", "match", check!(path())),
     ("routes", "class", check!(class())),
@@ -146,6 +186,9 @@ const CHECKS: &[(&str, &str, Check)] = &[
     ("routes", "other_methods", check!(other_methods())),
     ("routes", "max_request_body", check!(max_request_body())),
     ("routes.match", "path", check!(path())),
+    ("routes.match", "host", check!(host())),
+    ("routes.match", "method", check!(method())),
+    ("routes.match", "header", check!(header())),
     ("routes.ladder", "stale", check!(stale())),
     (
         "routes.ladder",
@@ -552,6 +595,47 @@ async fn path() {
     let text = contract(origin.address, "", "");
     assert_eq!(status(&text).await, 200);
     assert_eq!(status(&text.replace("/r/{id}", "/s/{id}")).await, 404);
+}
+
+/// What the origin sees, or what the client sees, is not what it is without the rewriting.
+async fn rewrites(rewrite: &str) {
+    let mut outcomes = Vec::new();
+    for dependency in [String::new(), format!("rewrite = {{ {rewrite} }}")] {
+        let origin = Origin::always(Reply::ok("body").header("x-c", "1")).await;
+        let bench = Bench::start(&contract(origin.address, &dependency, "")).await;
+        let answer = bench.get_with("/r/1", &[("x-b", "1")]).await;
+        let seen = origin.seen().pop().unwrap();
+        let fields: Vec<(String, String)> = answer
+            .headers
+            .into_iter()
+            .filter(|(name, _)| name.starts_with("x-"))
+            .collect();
+        outcomes.push((seen.line, seen.headers, fields));
+    }
+    assert_ne!(outcomes[0], outcomes[1], "{rewrite}");
+}
+
+/// Returns the status of a GET to `shop.example` where `match` has this condition.
+async fn status_where(condition: &str) -> u16 {
+    let origin = ok().await;
+    let text = contract(origin.address, "", "").replace("/r/{id}\"", &format!("/r/{{id}}\", {condition}"));
+    let bench = Bench::start(&text).await;
+    bench.get_with("/r/1", &[("x-beta", "1")]).await.status
+}
+
+async fn host() {
+    assert_eq!(status_where("host = [\"shop.example\"]").await, 200);
+    assert_eq!(status_where("host = [\"*.shop.example\"]").await, 404);
+}
+
+async fn method() {
+    assert_eq!(status_where("method = [\"GET\"]").await, 200);
+    assert_eq!(status_where("method = [\"HEAD\"]").await, 405);
+}
+
+async fn header() {
+    assert_eq!(status_where("header = { x-beta = \"1\" }").await, 200);
+    assert_eq!(status_where("header = { x-beta = \"2\" }").await, 404);
 }
 
 async fn class() {

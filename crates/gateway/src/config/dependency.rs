@@ -17,6 +17,7 @@ use super::{
     keys, ramp,
     reader::{Fields, listed},
     retry,
+    rewrite::{self, Rewrite},
     units::show_duration,
 };
 
@@ -50,6 +51,8 @@ pub struct Dependency {
     pub learned_limit: Option<LimitRules>,
     /// Whether a GET or HEAD is sent once more after a failure; `None` for never.
     pub retry: Option<RetryRules>,
+    /// What is changed of its messages.
+    pub rewrite: Rewrite,
 }
 
 /// The address of an upstream.
@@ -62,6 +65,20 @@ pub struct Upstream {
 }
 
 impl Upstream {
+    /// Returns how `Host` names it: without the default port.
+    fn authority(&self) -> String {
+        let host = if self.host.contains(':') {
+            format!("[{}]", self.host)
+        } else {
+            self.host.clone()
+        };
+        if self.port == 80 {
+            host
+        } else {
+            format!("{host}:{}", self.port)
+        }
+    }
+
     /// Tells whether calling it would reach a listener at `listen` on this machine, as far as addresses tell.
     pub(super) fn is_at(&self, listen: SocketAddr) -> bool {
         let own = listen.ip();
@@ -116,6 +133,8 @@ pub(super) fn read(
     mut fields: Fields<'_, '_>,
 ) -> Option<Dependency> {
     let upstream = upstream(&mut fields);
+    let authority = upstream.as_ref().map(Upstream::authority);
+    let rewrite = rewrite::read(&mut fields, authority.as_deref());
     let uses = fields.texts("uses", "[\"catalog-db\"]").unwrap_or_default();
     for (index, used) in uses.iter().enumerate() {
         if !resources.contains(used) {
@@ -195,6 +214,7 @@ pub(super) fn read(
         ramp,
         learned_limit,
         retry,
+        rewrite,
     })
 }
 

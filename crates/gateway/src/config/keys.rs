@@ -18,6 +18,17 @@ pub const DEPENDENCY: &[&str] = &[
     "ramp",
     "learned_limit",
     "retry",
+    "rewrite",
+];
+/// Keys of `rewrite`.
+pub const REWRITE: &[&str] = &[
+    "host",
+    "strip_prefix",
+    "add_prefix",
+    "set_request",
+    "remove_request",
+    "set_response",
+    "remove_response",
 ];
 /// Keys of `breaker`.
 pub const BREAKER: &[&str] = &[
@@ -75,7 +86,9 @@ pub const ROUTE: &[&str] = &[
     "normalise",
 ];
 /// Keys of `match`.
-pub const MATCH: &[&str] = &["path"];
+pub const MATCH: &[&str] = &["path", "host", "method", HEADER];
+/// The key of `match` that is a table of fields.
+pub const HEADER: &str = "header";
 /// Keys of one rung of `ladder`; exactly one of them.
 pub const RUNG: &[&str] = &["stale", "default"];
 /// Keys of the `default` rung.
@@ -92,6 +105,7 @@ pub const ALL: &[(&str, &[&str])] = &[
     ("dependencies.<name>.ramp", RAMP),
     ("dependencies.<name>.learned_limit", LEARNED_LIMIT),
     ("dependencies.<name>.retry", RETRY),
+    ("dependencies.<name>.rewrite", REWRITE),
     ("routes", ROUTE),
     ("routes.match", MATCH),
     ("routes.ladder", RUNG),

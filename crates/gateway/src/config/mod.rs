@@ -4,6 +4,7 @@
 
 mod across;
 mod caching;
+mod conditions;
 mod dependency;
 pub mod diag;
 mod forwarding;
@@ -14,14 +15,17 @@ mod ramp;
 mod reader;
 mod refresh;
 mod retry;
+mod rewrite;
 mod route;
 pub mod units;
 
 pub use caching::Caching;
+pub use conditions::{CONDITIONS_MAX, Conditions, Field, Host, Rank};
 pub use dependency::{Breaker, Dependency, Resource, Upstream};
 pub use diag::{Diagnostics, Places};
 pub use forwarding::{Class, OtherMethods};
 pub use gateway::Gateway;
+pub use rewrite::{CHANGES_MAX, FieldChanges, Rewrite};
 pub use route::{DefaultAnswer, KeepIf, Route, Rung, ScopePart};
 
 use reader::Reader;

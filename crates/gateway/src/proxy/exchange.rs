@@ -86,6 +86,7 @@ impl Exchange {
                     &self.authority,
                     &self.peer,
                     &route.via,
+                    &route.upstream.rewrite,
                     if route.keeps { Sent::Whole } else { Sent::Question },
                     Upload::Empty,
                 )
@@ -267,6 +268,7 @@ impl Exchange {
         let mut headers = head.headers;
         headers.reserve(ADDED);
         strip_hop_by_hop(&mut headers);
+        self.route.upstream.rewrite.response.apply(&mut headers);
         self.route.via.append(&mut headers, head.version);
         if (self.route.keeps || self.route.cache.is_some()) && !headers.contains_key(DATE) {
             let now = self.route.engine.now().wall.as_secs();

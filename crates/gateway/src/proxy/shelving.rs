@@ -87,6 +87,7 @@ impl Exchange {
                 &self.authority,
                 &self.peer,
                 &route.via,
+                &route.upstream.rewrite,
                 Sent::Whole,
                 Upload::Empty,
             );

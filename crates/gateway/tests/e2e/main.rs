@@ -15,6 +15,8 @@ mod passing;
 mod recovery;
 mod requests;
 mod retries;
+mod rewriting;
+mod routing;
 mod sharing;
 mod sink;
 mod streams;

@@ -13,6 +13,7 @@ mod refresh;
 mod repeat;
 mod running;
 mod shared;
+mod slow;
 
 use std::{fmt, marker::PhantomData, pin::pin, sync::Arc, time::SystemTime};
 
@@ -293,6 +294,19 @@ where
         self.worked(scope, key, usable, Manner::Alone, None, work)
     }
 
+    /// The same, for work in which its caller takes time of its own.
+    pub(crate) fn call_slow<F, Fut>(
+        &self,
+        scope: S,
+        work: F,
+    ) -> impl Future<Output = Result<Answer<T, E>, Unanswered<E>>>
+    where
+        F: FnOnce(Call<'static>, Option<Permit<'static>>) -> Fut + Send + 'static,
+        Fut: Future<Output = Result<T, E>> + Send + 'static,
+    {
+        self.worked(scope, [], None, Manner::Slow, None, work)
+    }
+
     async fn worked<F, Fut>(
         &self,
         scope: S,
@@ -312,7 +326,8 @@ where
             Err(misuse) => return Err(self.inner.misused(misuse)),
         };
         let (mut running, first) = Running::begin(&self.inner, key, usable, Asker::Traffic);
-        running.may_outlive = matches!(manner, Manner::Outlives | Manner::Alone);
+        running.may_outlive = matches!(manner, Manner::Outlives | Manner::Alone | Manner::Slow);
+        running.is_slow = matches!(manner, Manner::Slow);
         let may_join = matches!(manner, Manner::Own | Manner::Outlives);
         running.again = again;
         running.owned(first, may_join, work).await
@@ -456,4 +471,6 @@ enum Manner {
     Outlives,
     /// It may outlive its result, and is one caller's own.
     Alone,
+    /// The same, and how long it takes says nothing about the dependency.
+    Slow,
 }

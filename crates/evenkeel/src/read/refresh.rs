@@ -86,15 +86,6 @@ where
     T: Clone + Send + Sync + 'static,
     E: Send + Sync + 'static,
 {
-    /// Returns when a refresh that starts at `now` ends: by the dependency's timeout, else by the calls' deadline or
-    /// the lease of flights, which are no failures of the dependency.
-    fn refresh_limit(&self, now: Mono) -> Limit {
-        match self.dependency.0.own_limit(now) {
-            own @ (Limit::Timeout(_) | Limit::Deadline(_)) => own,
-            Limit::None => Limit::Deadline(now.after(self.contract.deadline().unwrap_or(flight::LEASE))),
-        }
-    }
-
     /// Tells whether a value says of itself that it is kept, where its caller keeps copies.
     fn is_kept(&self, value: &T) -> bool {
         self.terms
@@ -129,6 +120,17 @@ where
         drop(end);
         let landing = self.landing_of(attempted, false);
         flight.land(landing, self.now().mono);
+    }
+}
+
+impl<T, E> Inner<T, E> {
+    /// Returns when a refresh that starts at `now` ends: by the dependency's timeout, else by the calls' deadline or
+    /// the lease of flights, which are no failures of the dependency.
+    pub(super) fn refresh_limit(&self, now: Mono) -> Limit {
+        match self.dependency.0.own_limit(now) {
+            own @ (Limit::Timeout(_) | Limit::Deadline(_)) => own,
+            Limit::None => Limit::Deadline(now.after(self.contract.deadline().unwrap_or(flight::LEASE))),
+        }
     }
 }
 

@@ -48,6 +48,8 @@ pub(crate) struct Running<'c, T, E> {
     observes: bool,
     /// Whether the work may keep its permit beyond its result.
     pub(super) may_outlive: bool,
+    /// Whether how long the work takes says nothing about the dependency.
+    pub(super) is_slow: bool,
     /// The work once more, where it may be repeated.
     pub(super) again: Option<Repeat<T, E>>,
     found: Option<Found<T>>,
@@ -107,6 +109,7 @@ where
             now,
             observes,
             may_outlive: false,
+            is_slow: false,
             again: None,
             found: None,
             retry_at,
@@ -139,6 +142,9 @@ where
             ticket.limit = limit;
         }
         ticket.may_outlive = self.may_outlive;
+        if self.is_slow {
+            ticket.disregard_time();
+        }
         Ok(ticket)
     }
 

@@ -18,7 +18,7 @@ use super::{
     limits::Limits,
     passing::Passing,
     route::{Common, Route},
-    router::Router,
+    served::{AllServed, Served},
     upstream::Upstream,
 };
 use crate::{
@@ -35,14 +35,6 @@ pub(crate) const MISDIRECTED: [ProblemKind; 5] = [
     ProblemKind::BodyTooLarge,
 ];
 
-/// What a route does with requests: with GET and HEAD where it reads, with all others where it forwards. One of the
-/// two at least is there.
-#[derive(Clone, Debug)]
-pub(super) struct Served {
-    pub(super) reads: Option<Arc<Route>>,
-    pub(super) passes: Option<Arc<Passing>>,
-}
-
 /// A gateway without its sockets.
 #[derive(Debug)]
 pub struct App {
@@ -56,11 +48,9 @@ pub struct App {
     pub(crate) routes: Vec<Arc<Route>>,
     /// What only forwards.
     pub(crate) passes: Vec<Arc<Passing>>,
-    /// What stands under each number of the router.
-    pub(super) served: Vec<Served>,
     pub(crate) dependencies: Vec<(Dependency, Arc<Upstream>)>,
     pub(crate) resources: Vec<Resource>,
-    pub(super) router: Router,
+    pub(super) served: AllServed,
     pub(super) labels: Labels,
     pub(super) in_flight: AtomicUsize,
     misdirected: [AtomicU64; MISDIRECTED.len()],
@@ -94,8 +84,7 @@ impl App {
         };
         let resources = resources(contract, engine, &mut problems);
         let dependencies = dependencies(contract, engine, &resources, workers, &mut problems);
-        let mut router = Router::default();
-        let mut served = Vec::new();
+        let mut served = AllServed::default();
         for (index, route) in contract.routes.iter().enumerate() {
             // A route whose dependency has problems is not built: those are told, and are enough.
             let Some((dependency, upstream)) = dependencies
@@ -106,8 +95,9 @@ impl App {
             };
             match serve(route, dependency, upstream, &common) {
                 Ok(built) => {
-                    router.add(&route.pattern, served.len());
-                    served.push(built);
+                    let number = served.list.len();
+                    served.router.add(&route.pattern, route.conditions.rank(), number);
+                    served.list.push(built);
                 }
                 Err(found) => problems.absorb(&format!("routes[{index}]"), unwrapped(&found)),
             }
@@ -119,15 +109,11 @@ impl App {
             shelf,
             buffers: common.buffers,
             limits,
-            routes: served
-                .iter()
-                .filter_map(|one: &Served| one.reads.clone())
-                .collect(),
-            passes: served.iter().filter_map(|one| one.passes.clone()).collect(),
+            routes: served.list.iter().filter_map(|one| one.reads.clone()).collect(),
+            passes: served.list.iter().filter_map(|one| one.passes.clone()).collect(),
             served,
             dependencies,
             resources,
-            router,
             labels: Labels::new(),
             in_flight: AtomicUsize::new(0),
             misdirected: std::array::from_fn(|_| AtomicU64::new(0)),
@@ -242,11 +228,12 @@ fn serve(
     };
     let passes = route
         .passes()
-        .then(|| Passing::build(route, dependency, upstream, common, reads.clone()))
+        .then(|| Passing::build(route, dependency, upstream, common))
         .transpose()?;
     Ok(Served {
         reads,
         passes: passes.map(Arc::new),
+        conditions: route.conditions.clone(),
     })
 }
 
@@ -280,6 +267,9 @@ fn dependencies(
         if let Some(rules) = &dependency.ramp {
             builder = builder.ramp_rules(rules.clone());
         }
+        if let Some(rules) = dependency.retry {
+            builder = builder.retry(rules);
+        }
         if let Some(rules) = dependency.learned_limit {
             builder = builder.learned_limit(rules);
         }
@@ -289,7 +279,10 @@ fn dependencies(
             }
         }
         match builder.build() {
-            Ok(handle) => built.push((handle, Upstream::new(&dependency.upstream, workers))),
+            Ok(handle) => built.push((
+                handle,
+                Upstream::new(&dependency.upstream, dependency.rewrite.clone(), workers),
+            )),
             Err(found) => problems.absorb(&format!("dependencies.{}", dependency.name), found),
         }
     }
@@ -302,7 +295,10 @@ fn with_rules(mut breaker: BreakerBuilder, rules: &BreakerRules) -> BreakerBuild
         breaker = breaker.consecutive(failures);
     }
     if let Some(ratio) = rules.ratio {
-        breaker = breaker.failure_ratio(ratio.failures_ppm, ratio.window, ratio.min_calls);
+        breaker = breaker.failure_ratio_over(ratio.failures_ppm, ratio.window, ratio.min_calls);
+    }
+    if let Some(slow) = rules.slow {
+        breaker = breaker.slow_ratio(slow.after, slow.slow_ppm, slow.window, slow.min_calls);
     }
     breaker = match rules.open_for {
         OpenFor::Manual => breaker.open_until_probed(),

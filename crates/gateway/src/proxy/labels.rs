@@ -233,7 +233,7 @@ const fn of_reason(reason: Reason, connected: bool) -> Option<ProxyError> {
         Reason::TimedOut | Reason::ProbeFailed if connected => ProxyError::HttpResponseTimeout,
         Reason::TimedOut | Reason::ProbeFailed => ProxyError::ConnectionTimeout,
         Reason::Cut => ProxyError::HttpResponseIncomplete,
-        Reason::ErrorAnswer | Reason::Revalidating => return None,
+        Reason::ErrorAnswer | Reason::Slow | Reason::Revalidating => return None,
         Reason::Busy => ProxyError::HttpRequestError,
         Reason::Fault => ProxyError::ProxyInternalError,
         Reason::BreakerOpen | Reason::Ramping => ProxyError::DestinationUnavailable,

@@ -16,7 +16,8 @@ use evenkeel_http::{facts::RequestFacts, hop::Via};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 
 use super::{
-    buffers::Buffers, caching, keep::Why, limits::Limits, trouble::Trouble, upstream::Upstream, whole::Reply,
+    buffers::Buffers, caching, keep::Why, limits::Limits, repeat, trouble::Trouble, upstream::Upstream,
+    whole::Reply,
 };
 use crate::config::{self, KeepIf, Rung, ScopePart, pattern::Pattern};
 
@@ -57,6 +58,8 @@ pub(crate) struct Route {
     pub(super) keeps: bool,
     pub(super) has_ladder: bool,
     pub(super) coalesces: bool,
+    /// Its dependency is asked once more after a failure.
+    pub(super) retries: bool,
     pub(super) keep_if: KeepIf,
     pub(super) max_body: usize,
     /// Its use of the shelf; `None` where it always asks.
@@ -112,8 +115,16 @@ impl Route {
                 .memory(&common.memory)
                 .weigh(Reply::weight);
         }
+        let retries = dependency.contract().retry().is_some();
+        let (clock, clock_of) = (common.engine.clone(), common.engine.clone());
+        builder = builder
+            .advice(move |trouble| repeat::advice_of_trouble(trouble, clock.now().wall))
+            .advice_of(move |reply| repeat::advice_of_reply(reply, clock_of.now().wall));
         if route.exact {
             builder = builder.exact();
+        }
+        if let Some(soft) = route.refresh.soft_timeout {
+            builder = builder.soft_timeout(soft);
         }
         if cache.is_some() {
             // Each copy says for itself for how long it is fresh.
@@ -135,6 +146,7 @@ impl Route {
             keeps,
             has_ladder: !route.ladder.is_empty(),
             coalesces: route.coalesce,
+            retries,
             keep_if: route.keep_if.clone(),
             max_body: route.max_body,
             cache,

@@ -88,6 +88,7 @@ impl Exchange {
                 &self.authority,
                 &self.peer,
                 &route.via,
+                &route.upstream.rewrite,
                 Sent::Whole,
                 Upload::Empty,
             );

@@ -39,6 +39,8 @@ const IDLE_SWEEPS: u32 = 12;
 #[derive(Debug)]
 pub(crate) struct Upstream {
     address: Address,
+    /// What is changed of its messages.
+    pub(super) rewrite: config::Rewrite,
     /// One list per worker, so that workers do not meet; a thread from outside shares one of them.
     idle: Box<[Mutex<VecDeque<Idle>>]>,
     sweeps: AtomicU32,
@@ -91,13 +93,14 @@ pub(crate) struct Head {
 
 impl Upstream {
     /// Prepares the lists for so many workers. Nothing is connected yet.
-    pub(crate) fn new(upstream: &config::Upstream, workers: usize) -> Arc<Self> {
+    pub(crate) fn new(upstream: &config::Upstream, rewrite: config::Rewrite, workers: usize) -> Arc<Self> {
         let address = match upstream.host.parse::<IpAddr>() {
             Ok(ip) => Address::Known(SocketAddr::new(ip, upstream.port)),
             Err(_) => Address::Named(upstream.host.clone(), upstream.port),
         };
         Arc::new(Self {
             address,
+            rewrite,
             idle: (0..workers.max(1)).map(|_| Mutex::default()).collect(),
             sweeps: AtomicU32::new(0),
             last: Mutex::default(),

@@ -149,6 +149,11 @@ impl Scrape {
                 .map(move |(class, count)| (vec![dependency.name(), class.as_str()], count))
         });
         out.write(&series::ATTEMPTS, attempts)?;
+        let with_retries = || all().filter(|one| one.contract().retry().is_some());
+        let made = with_retries().map(|one| (vec![one.name()], one.retries().made));
+        out.write(&series::RETRIES, made)?;
+        let denied = with_retries().map(|one| (vec![one.name()], one.retries().denied));
+        out.write(&series::RETRIES_DENIED, denied)?;
         let states = [State::Closed, State::Open, State::HalfOpen];
         let state = all().flat_map(|dependency| {
             let now = dependency.status().state;
@@ -272,6 +277,7 @@ struct Reach {
     has_ramp: bool,
     is_limited: bool,
     refuses_when_busy: bool,
+    has_soft_timeout: bool,
     revalidates: bool,
 }
 
@@ -283,6 +289,7 @@ impl Reach {
             keeps: contract.keeps_snapshots(),
             has_default: ladder.has_default(),
             refuses_when_busy: contract.when_busy() == WhenBusy::Refuse,
+            has_soft_timeout: contract.soft_timeout().is_some(),
             revalidates: contract.refreshes(),
             ..Self::without_rungs(route.guard.dependency())
         }
@@ -297,6 +304,7 @@ impl Reach {
             has_ramp: dependency.contract().ramp().is_some(),
             is_limited: dependency.is_limited(),
             refuses_when_busy: false,
+            has_soft_timeout: false,
             revalidates: false,
         }
     }
@@ -313,10 +321,11 @@ impl Reach {
             Reason::BreakerOpen | Reason::ProbeFailed => self.has_breaker,
             Reason::Ramping => self.has_ramp,
             Reason::AtCapacity => self.is_limited,
+            Reason::Slow => self.has_soft_timeout,
             Reason::Revalidating => self.revalidates,
             Reason::Busy | Reason::Fault | Reason::Held => false,
         };
-        if reason == Reason::Revalidating {
+        if matches!(reason, Reason::Slow | Reason::Revalidating) {
             return possible && ending == Ending::Answered(Rung::Stale);
         }
         let has_ladder = !self.refuses_when_busy || reason.was_attempted();
@@ -378,6 +387,7 @@ mod tests {
             has_ramp: false,
             is_limited: true,
             refuses_when_busy: true,
+            has_soft_timeout: false,
             revalidates: false,
         };
         let reached = |reach: &Reach, reason| {

@@ -24,6 +24,7 @@ use super::{
     forward::{self, Sent},
     framing::{self, Asked, End},
     keep::{self, Verdict, Why},
+    repeat,
     stream::Stream,
     trouble::Trouble,
     upload::Upload,
@@ -60,7 +61,12 @@ impl Exchange {
         let mut permit = answer.stream.take_permit();
         answer.stream.end_now().await;
         if conditional {
-            let arrived = self.arrived_head(&answer);
+            // What is kept is updated as it was stored: prepared for this side of the gateway.
+            let fields = self.fields(&answer.head);
+            let arrived = Arrived {
+                headers: &fields,
+                ..self.arrived_head(&answer)
+            };
             let settled = cache.not_modified(&cached.key, looked, &self.request.headers, &arrived);
             if let Some(settled) = settled {
                 return Ok(self.validated(settled));
@@ -166,9 +172,11 @@ impl Exchange {
             end: _,
             began,
         } = answer;
-        // Nothing could stand in for it, and nobody else may have it: it flows.
+        // Nothing could stand in for it, nobody else may have it, and it is not asked for again: it flows.
+        let may_repeat = self.repeats() && repeat::is_worth_repeating(head.status);
         if let Err((why, _)) = judged
             && !self.route.has_ladder
+            && !may_repeat
             && looked.chosen().is_none()
         {
             return self.let_through(head, stream, Some(why), Keep::Leave);

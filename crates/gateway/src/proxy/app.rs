@@ -164,6 +164,20 @@ impl App {
         (self.memory.count(), self.memory.bytes())
     }
 
+    /// Returns the shelf of the routes that cache.
+    #[must_use]
+    pub const fn shelf(&self) -> &Shelf {
+        &self.shelf
+    }
+
+    /// Returns how many attempts of the route of this name are shared right now, and how many keys are remembered as
+    /// not shareable.
+    #[must_use]
+    pub fn flights(&self, route: &str) -> Option<(usize, usize)> {
+        let route = self.routes.iter().find(|known| known.name == route)?;
+        Some(route.guard.flights())
+    }
+
     /// Returns the bytes of bodies that are being held back.
     #[must_use]
     pub fn buffered(&self) -> usize {

@@ -18,6 +18,7 @@ pub const DEPENDENCY: &[&str] = &[
     "ramp",
     "learned_limit",
     "retry",
+    "resend",
     "rewrite",
 ];
 /// Keys of `rewrite`.

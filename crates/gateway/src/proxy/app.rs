@@ -279,10 +279,7 @@ fn dependencies(
             }
         }
         match builder.build() {
-            Ok(handle) => built.push((
-                handle,
-                Upstream::new(&dependency.upstream, dependency.rewrite.clone(), workers),
-            )),
+            Ok(handle) => built.push((handle, Upstream::new(dependency, workers))),
             Err(found) => problems.absorb(&format!("dependencies.{}", dependency.name), found),
         }
     }

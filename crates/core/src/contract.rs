@@ -12,6 +12,8 @@ use crate::{
     limit::LimitRules,
     problem::Problems,
     ramp::RampRules,
+    refresh::RefreshRules,
+    retry::RetryRules,
 };
 
 /// What local refusals (no permit, open breaker) lead to.
@@ -39,6 +41,8 @@ pub struct DependencyDraft {
     pub ramp: Option<RampRules>,
     /// How to learn what it can bear; without it, only a declared `concurrency` limits.
     pub learn: Option<LimitRules>,
+    /// Whether and how often it is asked once more after a failure; without it, never.
+    pub retry: Option<RetryRules>,
     /// Rows of the classification table that differ from the default one, one for each class at most.
     pub rows: Vec<(Class, Row)>,
 }
@@ -52,6 +56,7 @@ pub struct DependencyContract {
     breaker: Option<BreakerRules>,
     ramp: Option<RampRules>,
     learn: Option<LimitRules>,
+    retry: Option<RetryRules>,
     table: Table,
 }
 
@@ -74,6 +79,16 @@ impl DependencyDraft {
         }
         let breaker = self.breaker.map(|rules| {
             rules.check("breaker", &mut problems);
+            if let (Some(slow), Some(timeout)) = (rules.slow, self.timeout)
+                && slow.after >= timeout
+            {
+                problems.add(
+                    "breaker.slow_after",
+                    &alloc::format!("{:?}, not shorter than the timeout of {timeout:?}", slow.after),
+                    "less than `timeout`: what takes longer than that has failed already",
+                    "lower it, or raise `timeout`",
+                );
+            }
             if let (Some(lease), Some(timeout)) = (rules.lease, self.timeout)
                 && lease < timeout
             {
@@ -101,7 +116,10 @@ impl DependencyDraft {
             }
         }
         if let Some(learn) = self.learn {
-            learn.check("learn", &mut problems);
+            learn.check("learned_limit", &mut problems);
+        }
+        if let Some(retry) = self.retry {
+            retry.check("retry", &mut problems);
         }
         let mut table = Table::default();
         for (index, (class, row)) in self.rows.iter().copied().enumerate() {
@@ -143,6 +161,7 @@ impl DependencyDraft {
             concurrency,
             ramp,
             learn,
+            retry,
             ..
         } = self;
         problems.or(DependencyContract {
@@ -152,6 +171,7 @@ impl DependencyDraft {
             breaker,
             ramp,
             learn,
+            retry,
             table,
         })
     }
@@ -194,6 +214,12 @@ impl DependencyContract {
         self.learn.as_ref()
     }
 
+    /// Returns the rules of retries.
+    #[must_use]
+    pub const fn retry(&self) -> Option<&RetryRules> {
+        self.retry.as_ref()
+    }
+
     /// Returns how long an attempt that ran into its limit still counts as in flight: only where a limit is learned.
     #[must_use]
     pub fn linger(&self) -> Duration {
@@ -226,6 +252,8 @@ pub struct ReadDraft {
     pub when_busy: WhenBusy,
     /// Whether concurrent calls for one key may share one attempt.
     pub coalesce: bool,
+    /// What copies may do before anybody is asked, beside `fresh_for`.
+    pub refresh: RefreshRules,
 }
 
 /// A checked Read contract.
@@ -238,6 +266,7 @@ pub struct ReadContract {
     exact: bool,
     when_busy: WhenBusy,
     coalesce: bool,
+    refresh: RefreshRules,
 }
 
 impl ReadDraft {
@@ -281,6 +310,8 @@ impl ReadDraft {
                 );
             }
         }
+        self.refresh
+            .check(self.fresh_for, self.deadline, &ladder, self.exact, &mut problems);
         for (on, setting) in [
             (self.fresh_for.is_some(), "fresh_for"),
             (self.coalesce, "coalesce"),
@@ -301,6 +332,7 @@ impl ReadDraft {
             exact,
             when_busy,
             coalesce,
+            refresh,
             ..
         } = self;
         problems.or(ReadContract {
@@ -311,6 +343,7 @@ impl ReadDraft {
             exact,
             when_busy,
             coalesce,
+            refresh,
         })
     }
 }
@@ -358,10 +391,16 @@ impl ReadContract {
         self.coalesce
     }
 
+    /// Returns what copies may do before anybody is asked, beside [`ReadContract::fresh_for`].
+    #[must_use]
+    pub const fn refresh(&self) -> &RefreshRules {
+        &self.refresh
+    }
+
     /// Tells whether good answers are kept: only where a rung could serve them.
     #[must_use]
     pub fn keeps_snapshots(&self) -> bool {
-        self.fresh_for.is_some() || self.ladder.max_age().is_some()
+        self.looks_first() || self.ladder.max_age().is_some()
     }
 }
 

@@ -20,17 +20,20 @@
 //!    which may be later than its answer;
 //! 6. keeps the answer if [`Keep`] and [`replaces`] say so, dated with the *start* of the attempt, and reports
 //!    the class to [`ReadCall::attempted`];
-//! 7. on [`Step::Serve`], [`Step::Refuse`] or [`Step::Fail`] ends the call, with [`ReadCall::reason`] and
+//! 7. on [`Step::Refresh`] starts such an attempt on its own, unless one is under way for the key, and reports to
+//!    [`ReadCall::refreshed`] what came of it;
+//! 8. on [`Step::Serve`], [`Step::Refuse`] or [`Step::Fail`] ends the call, with [`ReadCall::reason`] and
 //!    [`ReadCall::skips`] as its label, and counts exactly one [`Ending`].
 //!
 //! # Map
 //!
 //! | to know | read |
 //! |---|---|
-//! | what a contract may say | [`ReadDraft`], [`DependencyDraft`], [`BreakerRules`], [`Ladder`], [`Problems`] |
+//! | what a contract may say | [`ReadDraft`], [`RefreshRules`], [`DependencyDraft`], [`BreakerRules`], [`Ladder`], [`Problems`] |
 //! | the life of a call | [`ReadCall`], [`Step`], [`Deadline`], [`HoldMode`] |
 //! | what a result means | [`Class`], [`Table`], [`Verdict`] |
 //! | whether the dependency is asked | [`Dependency`], [`Pass`], [`Refusal`], [`Lane`]; of its parts [`Gate`], [`Recovery`], [`Bulkhead`] |
+//! | whether it is asked again | [`RetryRules`], [`Failed`], [`Retry`], [`NoRetry`] |
 //! | how traffic comes back, and how much is borne | [`RampRules`], [`Stage`], [`LimitRules`], [`Steering`] |
 //! | how old data may be | [`Age`], [`Facts`], [`replaces`] |
 //! | the public words | [`Ending`], [`Rung`], [`Reason`], [`Skipped`] |
@@ -97,6 +100,7 @@
 //!                 }
 //!                 call.attempted(class, probe)
 //!             }
+//!             Step::Refresh => call.refreshed(Refresh::Impossible),
 //!             Step::Serve(..) | Step::Refuse | Step::Fail => return (step, call.reason()),
 //!         };
 //!     }
@@ -132,6 +136,8 @@ mod pass;
 mod problem;
 mod ramp;
 mod reason;
+mod refresh;
+mod retry;
 mod rng;
 mod snapshot;
 mod steering;
@@ -140,8 +146,8 @@ mod time;
 
 pub use age::{Age, Facts};
 pub use breaker::{
-    Admission, Asker, BreakerRules, Cause, Changes, Gate, Generation, OpenFor, Probe, Ratio, Recovery, State,
-    Transition, Trip, TripRule,
+    Admission, Asker, BreakerRules, Cause, Changes, Gate, Generation, OpenFor, Over, Probe, Ratio, Recovery,
+    SlowRatio, State, Transition, Trip, TripRule,
 };
 pub use bulkhead::{Bulkhead, acquire_all};
 pub use call::{ReadCall, Step};
@@ -158,6 +164,8 @@ pub use pass::{Pass, Refusal};
 pub use problem::{Problem, Problems};
 pub use ramp::{RampRules, Stage};
 pub use reason::{Reason, Skipped};
+pub use refresh::{Refresh, RefreshRules};
+pub use retry::{Failed, NoRetry, Retry, RetryRules};
 pub use rng::Rng;
 pub use snapshot::{Keep, replaces};
 pub use steering::Steering;

@@ -57,9 +57,9 @@ impl RampRules {
         }
         problems.span(&[place, "hold"], self.hold, Duration::from_millis(10), hour);
         problems.range(&[place, "calls"], u64::from(self.calls), 1, 100_000);
-        problems.span(&[place, "longest"], self.longest, self.hold.min(hour), hour);
+        problems.span(&[place, "hold_max"], self.longest, self.hold.min(hour), hour);
         problems.range(
-            &[place, "failures (parts per million)"],
+            &[place, "failure_ratio (parts per million)"],
             u64::from(self.failures_ppm),
             0,
             u64::from(WHOLE),
@@ -331,7 +331,7 @@ mod tests {
             ..RampRules::default()
         }
         .check("ramp", &mut problems);
-        assert_eq!(problems.list()[0].place, "ramp.longest");
+        assert_eq!(problems.list()[0].place, "ramp.hold_max");
     }
 
     proptest! {

@@ -29,11 +29,15 @@ pub enum Reason {
     AtCapacity,
     /// An operator's hold.
     Held,
+    /// The attempt had not ended by the soft timeout; it goes on.
+    Slow,
+    /// The copy is past its lifetime and inside its window: it is served at once, while a refresh runs. Nothing failed.
+    Revalidating,
 }
 
 impl Reason {
     /// Every reason, in the order of the design.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 13] = [
         Self::DependencyFailed,
         Self::TimedOut,
         Self::Cut,
@@ -45,6 +49,8 @@ impl Reason {
         Self::Ramping,
         Self::AtCapacity,
         Self::Held,
+        Self::Slow,
+        Self::Revalidating,
     ];
 
     /// Returns the stable public word.
@@ -62,6 +68,8 @@ impl Reason {
             Self::Ramping => "ramping",
             Self::AtCapacity => "at-capacity",
             Self::Held => "held",
+            Self::Slow => "slow",
+            Self::Revalidating => "revalidating",
         }
     }
 
@@ -80,6 +88,8 @@ impl Reason {
             Self::Ramping => 8,
             Self::AtCapacity => 9,
             Self::Held => 10,
+            Self::Slow => 11,
+            Self::Revalidating => 12,
         }
     }
 
@@ -93,8 +103,30 @@ impl Reason {
             | Self::ErrorAnswer
             | Self::Busy
             | Self::Fault
-            | Self::ProbeFailed => true,
-            Self::BreakerOpen | Self::Ramping | Self::AtCapacity | Self::Held => false,
+            | Self::ProbeFailed
+            | Self::Slow => true,
+            Self::BreakerOpen | Self::Ramping | Self::AtCapacity | Self::Held | Self::Revalidating => false,
+        }
+    }
+
+    /// Tells whether an answer that carries this reason is less than was promised. One that is served while it is
+    /// revalidated is just what the contract or the data permits, so it is counted apart.
+    #[must_use]
+    pub const fn is_degradation(self) -> bool {
+        match self {
+            Self::DependencyFailed
+            | Self::TimedOut
+            | Self::Cut
+            | Self::ErrorAnswer
+            | Self::Busy
+            | Self::Fault
+            | Self::BreakerOpen
+            | Self::ProbeFailed
+            | Self::Ramping
+            | Self::AtCapacity
+            | Self::Held
+            | Self::Slow => true,
+            Self::Revalidating => false,
         }
     }
 }

@@ -208,6 +208,122 @@ fn checked(name: &str, dependency: &str, route: &str, top: &str) -> String {
 }
 
 #[test]
+fn rules_of_breaker_ramp_and_learned_limit_that_cannot_hold_are_problems_with_a_way_out() {
+    let off = "breaker = \"off\"\nramp = { stages = [10, 100] }";
+    for (written, parts) in [
+        (
+            "breaker = { window = \"5s\", window_calls = 50 }",
+            [
+                "dependencies.catalog.breaker.window_calls: set beside `window` (5s)",
+                "a window of time or one of calls",
+                "remove one of them",
+            ],
+        ),
+        (
+            "breaker = { window_calls = 5 }",
+            [
+                "dependencies.catalog.breaker.window_calls: 5",
+                "`min_calls` (20) or more",
+                "raise it, or lower `min_calls`",
+            ],
+        ),
+        (
+            "breaker = { slow_ratio = \"20%\" }",
+            [
+                "dependencies.catalog.breaker.slow_ratio: set without `slow_after`",
+                "a share of calls that take longer",
+                "add `slow_after",
+            ],
+        ),
+        (
+            "breaker = { slow_after = \"1s\" }",
+            [
+                "dependencies.catalog.breaker.slow_after: 1s, not shorter than the timeout of 1s",
+                "less than `timeout`",
+                "lower it, or raise `timeout`",
+            ],
+        ),
+        (
+            "ramp = \"on\"",
+            [
+                "dependencies.catalog.ramp: \"on\"",
+                "\"off\", or a table of rules",
+                "`ramp = \"off\"`",
+            ],
+        ),
+        (
+            "ramp = { stages = [50] }",
+            [
+                "dependencies.catalog.ramp: stages [50]",
+                "the last one 100",
+                "end it with 100",
+            ],
+        ),
+        (
+            "ramp = { stages = [0, 100] }",
+            [
+                "dependencies.catalog.ramp.stages: a list",
+                "integers of 1 to 100",
+                "`stages = [5, 20, 50, 100]`",
+            ],
+        ),
+        (
+            "ramp = { hold = \"1s\" }",
+            [
+                "dependencies.catalog.ramp.hold_max: 500ms",
+                "1s to",
+                "raise it to 1s",
+            ],
+        ),
+        (
+            off,
+            [
+                "dependencies.catalog.ramp: no breaker",
+                "where there is a breaker",
+                "declare `breaker`",
+            ],
+        ),
+        (
+            "learned_limit = 5",
+            [
+                "dependencies.catalog.learned_limit: 5",
+                "\"off\", or a table of rules",
+                "`learned_limit = \"off\"`",
+            ],
+        ),
+        (
+            "learned_limit = { floor = 0 }",
+            [
+                "dependencies.catalog.learned_limit.floor: 0",
+                "an integer of 1 to 1000",
+                "`floor = 1`",
+            ],
+        ),
+        (
+            "learned_limit = { floor = 20 }",
+            [
+                "dependencies.catalog.learned_limit.cold: 10",
+                "`floor` (20) or more",
+                "raise it, or lower `floor`",
+            ],
+        ),
+        (
+            "learned_limit = { limit = 20 }",
+            [
+                "dependencies.catalog.learned_limit.limit: an unknown key",
+                "floor, cold, linger",
+                "remove it",
+            ],
+        ),
+    ] {
+        let shown = checked("load.toml", written, "", "");
+        for part in parts {
+            assert!(shown.contains(part), "{part} is missing from\n{shown}");
+        }
+    }
+}
+
+#[test]
 fn what_nobody_uses_is_a_problem() {
     let spare = "[dependencies.spare]\nurls = [\"http://127.0.0.1:9\"]";
     let shown = checked(

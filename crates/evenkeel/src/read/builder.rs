@@ -5,7 +5,7 @@
 use std::{fmt, marker::PhantomData, mem, sync::Arc, time::Duration};
 
 use evenkeel_core::{
-    Class, Keep, LimitRules, Problem, Problems, RampRules, ReadDraft, Row, RungRule, WhenBusy,
+    Class, Keep, LimitRules, Problem, Problems, RampRules, ReadDraft, RetryRules, Row, RungRule, WhenBusy,
 };
 
 use crate::{
@@ -16,7 +16,7 @@ use crate::{
     hold::HoldSlot,
     key::{self, Scope},
     memory::Memory,
-    read::{Read, shared::Inner},
+    read::{Read, build_refresh, shared::Inner},
 };
 
 /// One rung of a ladder with what it needs. Made by [`stale`] and [`default`].
@@ -58,6 +58,12 @@ pub struct Terms {
     pub stale_forbidden: bool,
     /// How old it was already when the attempt began, such as an `Age` header.
     pub already: Duration,
+    /// How long it counts as fresh, in place of the guard's [`fresh_for`](ReadBuilder::fresh_for). It has an effect
+    /// where that is declared, or [`own_lifetimes`](ReadBuilder::own_lifetimes).
+    pub lifetime: Option<Duration>,
+    /// How long beyond its lifetime it permits being served while a refresh runs, also without a stale rung; the lower
+    /// of this and [`stale_while_revalidate`](ReadBuilder::stale_while_revalidate) holds. `None` leaves it to that.
+    pub revalidate: Option<Duration>,
 }
 
 /// No classifier yet: such a contract cannot be built.
@@ -69,6 +75,7 @@ pub struct Classifier<E> {
     class: Box<dyn Fn(&E) -> Class + Send + Sync>,
     /// Copies an error for each of several callers; set by `coalesce`.
     copy: Option<fn(&E) -> E>,
+    retry_after: Of<E, Option<Duration>>,
 }
 
 impl<E> fmt::Debug for Classifier<E> {
@@ -94,16 +101,19 @@ type Of<T, R> = Option<Box<dyn Fn(&T) -> R + Send + Sync>>;
 #[must_use = "a contract does nothing until it is built"]
 pub struct ReadBuilder<T, C = Unclassified, S = ()> {
     engine: Engine,
-    draft: ReadDraft,
+    pub(super) draft: ReadDraft,
     own: DependencyBuilder,
     from: Option<Dependency>,
     default: Option<Box<dyn Fn() -> T + Send + Sync>>,
     keep_if: Of<T, bool>,
     terms: Of<T, Terms>,
     class_of: Of<T, Class>,
+    retry_after_of: Of<T, Option<Duration>>,
     share_if: Of<T, bool>,
     weigh: Of<T, usize>,
     memory: Option<Memory<T>>,
+    /// Set by [`crate::Pass`]: its work keeps the time itself.
+    untimed: bool,
     classify: C,
     scope: PhantomData<fn(S)>,
 }
@@ -131,9 +141,11 @@ impl<T> ReadBuilder<T> {
             keep_if: None,
             terms: None,
             class_of: None,
+            retry_after_of: None,
             share_if: None,
             weigh: None,
             memory: None,
+            untimed: false,
             classify: Unclassified(()),
             scope: PhantomData,
         }
@@ -152,6 +164,7 @@ impl<T, S> ReadBuilder<T, Unclassified, S> {
         self.retyped(|_| Classifier {
             class: Box::new(class),
             copy: None,
+            retry_after: None,
         })
     }
 }
@@ -168,12 +181,20 @@ impl<T, C, S> ReadBuilder<T, C, S> {
             keep_if: self.keep_if,
             terms: self.terms,
             class_of: self.class_of,
+            retry_after_of: self.retry_after_of,
             share_if: self.share_if,
             weigh: self.weigh,
             memory: self.memory,
+            untimed: self.untimed,
             classify: classify(self.classify),
             scope: PhantomData,
         }
+    }
+
+    /// Leaves the dependency's timeout to the work.
+    pub(crate) fn untimed(mut self) -> Self {
+        self.untimed = true;
+        self
     }
 
     fn own(self, change: impl FnOnce(DependencyBuilder) -> DependencyBuilder) -> Self {
@@ -218,6 +239,11 @@ impl<T, C, S> ReadBuilder<T, C, S> {
     /// Lets traffic back by these rules after the breaker has closed, see [`DependencyBuilder::ramp_rules`].
     pub fn ramp_rules(self, rules: RampRules) -> Self {
         self.own(|own| own.ramp_rules(rules))
+    }
+
+    /// Asks once more after an outage, see [`DependencyBuilder::retry`].
+    pub fn retry(self, rules: RetryRules) -> Self {
+        self.own(|own| own.retry(rules))
     }
 
     /// Learns how many attempts the dependency bears, see [`DependencyBuilder::learned_limit`].
@@ -335,6 +361,13 @@ impl<T, C, S> ReadBuilder<T, C, S> {
         self
     }
 
+    /// Reads the same from a value that [`class_of`](Self::class_of) calls busy, see
+    /// [`retry_after`](ReadBuilder::retry_after).
+    pub fn retry_after_of(mut self, said: impl Fn(&T) -> Option<Duration> + Send + Sync + 'static) -> Self {
+        self.retry_after_of = Some(Box::new(said));
+        self
+    }
+
     /// Keeps snapshots in this store. Without one the guard has its own of [`Memory::BYTES_DEFAULT`]. Several guards
     /// may share a store; their names keep their snapshots apart.
     pub fn memory(mut self, memory: &Memory<T>) -> Self {
@@ -374,6 +407,17 @@ impl<T, C> ReadBuilder<T, C> {
     }
 }
 
+impl<T, E, S> ReadBuilder<T, Classifier<E>, S> {
+    /// Reads from an error how long the dependency asks to be left alone, such as a `Retry-After` field.
+    ///
+    /// A retry waits at least this long, or is not made if the call ends before. With [`Class::Busy`] it holds up all
+    /// retries and refreshes of the dependency. Zero and `None` leave the pause to the rules.
+    pub fn retry_after(mut self, said: impl Fn(&E) -> Option<Duration> + Send + Sync + 'static) -> Self {
+        self.classify.retry_after = Some(Box::new(said));
+        self
+    }
+}
+
 impl<T, E: Clone, S> ReadBuilder<T, Classifier<E>, S> {
     /// Lets calls made by [`Read::call_owned`] share an attempt for the same key that is under way. Each keeps
     /// its own deadline. Errors are copied for each, so their type must be `Clone`.
@@ -407,7 +451,9 @@ impl<T, C, S> ReadBuilder<T, C, S> {
             );
         }
         let stale = |rule: &RungRule| matches!(rule, RungRule::Stale { .. });
-        let keeps = self.draft.fresh_for.is_some() || self.draft.ladder.iter().any(stale);
+        let keeps = self.draft.fresh_for.is_some()
+            || self.draft.refresh.own_lifetimes
+            || self.draft.ladder.iter().any(stale);
         for (setting, is_set) in [
             ("keep_if", self.keep_if.is_some()),
             ("terms", self.terms.is_some()),
@@ -460,7 +506,11 @@ impl<T, C, S> ReadBuilder<T, C, S> {
     {
         let mut problems = Problems::default();
         self.check_effects(&mut problems);
-        let Classifier { class, copy } = self.classify.into();
+        let Classifier {
+            class,
+            copy,
+            retry_after,
+        } = self.classify.into();
         let contract = self
             .draft
             .check()
@@ -489,6 +539,7 @@ impl<T, C, S> ReadBuilder<T, C, S> {
         let (Some(contract), Some(dependency)) = (contract, dependency) else {
             return Err(problems);
         };
+        build_refresh::check_beside(&contract, dependency.contract(), &mut problems);
         problems.or(())?;
         let guess = mem::size_of::<T>()
             + if mem::needs_drop::<T>() {
@@ -504,6 +555,8 @@ impl<T, C, S> ReadBuilder<T, C, S> {
             class_of: self.class_of,
             keep_if: self.keep_if,
             terms: self.terms,
+            retry_after,
+            retry_after_of: self.retry_after_of,
             share_if: self.share_if,
             weigh: self.weigh.unwrap_or_else(|| Box::new(move |_| guess)),
             default: self.default,
@@ -512,8 +565,9 @@ impl<T, C, S> ReadBuilder<T, C, S> {
                 .unwrap_or_else(|| Memory::new(Memory::<T>::BYTES_DEFAULT)),
             hold: HoldSlot::default(),
             counters: GuardCounters::new(),
-            flights: contract.coalesce().then(|| Arc::new(Flights::new())),
+            flights: (contract.coalesce() || contract.refreshes()).then(|| Arc::new(Flights::new())),
             copy_error: copy,
+            untimed: self.untimed,
             contract,
         };
         Ok(Read {

@@ -2,7 +2,7 @@
 //! It exists so that a call, a background probe and a flight work with the same things.
 //! It refuses to hold anything that belongs to one call.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::Duration};
 
 use evenkeel_core::{Class, Ending, HoldMode, Keep, Mono, Now, ReadContract, Reason, Skips};
 
@@ -31,6 +31,8 @@ pub(crate) struct Inner<T, E> {
     pub(crate) class_of: Option<Of<T, Class>>,
     pub(crate) keep_if: Option<Of<T, bool>>,
     pub(crate) terms: Option<Of<T, Terms>>,
+    pub(crate) retry_after: Option<Of<E, Option<Duration>>>,
+    pub(crate) retry_after_of: Option<Of<T, Option<Duration>>>,
     pub(crate) share_if: Option<Of<T, bool>>,
     pub(crate) weigh: Of<T, usize>,
     pub(crate) default: Option<Box<dyn Fn() -> T + Send + Sync>>,
@@ -40,6 +42,8 @@ pub(crate) struct Inner<T, E> {
     pub(crate) flights: Option<Arc<Flights<T, E>>>,
     /// Copies an error for each of several callers; only guards that coalesce need it.
     pub(crate) copy_error: Option<fn(&E) -> E>,
+    /// The work keeps the time: no limit of the dependency's ends its attempts.
+    pub(crate) untimed: bool,
 }
 
 impl<T, E> Inner<T, E> {
@@ -139,6 +143,8 @@ impl<T: Clone, E> Inner<T, E> {
                     observed_wall: Some(began.wall_of(observed)),
                     own_limit: terms.own_limit,
                     stale_forbidden: terms.stale_forbidden,
+                    lifetime: terms.lifetime,
+                    revalidate: terms.revalidate,
                 };
                 match self.memory.keep(key, value.clone(), (self.weigh)(value), entry) {
                     Put::Kept => return Kept::Yes,

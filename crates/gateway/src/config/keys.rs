@@ -9,13 +9,24 @@ pub const GATEWAY: &[&str] = &["listen", "admin", "memory", "buffers", "workers"
 /// Keys of `[resources.<name>]`.
 pub const RESOURCE: &[&str] = &["concurrency"];
 /// Keys of `[dependencies.<name>]`.
-pub const DEPENDENCY: &[&str] = &["urls", "uses", "timeout", "concurrency", "breaker"];
+pub const DEPENDENCY: &[&str] = &[
+    "urls",
+    "uses",
+    "timeout",
+    "concurrency",
+    "breaker",
+    "ramp",
+    "learned_limit",
+];
 /// Keys of `breaker`.
 pub const BREAKER: &[&str] = &[
     "consecutive",
     "failure_ratio",
     "window",
+    "window_calls",
     "min_calls",
+    "slow_after",
+    "slow_ratio",
     "open_for",
     "open_for_max",
     "jitter",
@@ -23,6 +34,10 @@ pub const BREAKER: &[&str] = &[
     "close_after",
     "lease",
 ];
+/// Keys of `ramp`.
+pub const RAMP: &[&str] = &["stages", "hold", "hold_max", "calls", "failure_ratio"];
+/// Keys of `learned_limit`.
+pub const LEARNED_LIMIT: &[&str] = &["floor", "cold", "linger"];
 /// Keys of `[[routes]]`.
 pub const ROUTE: &[&str] = &[
     "name",
@@ -37,6 +52,17 @@ pub const ROUTE: &[&str] = &[
     "keep_if",
     "max_body",
     "coalesce",
+    "soft_timeout",
+    "other_methods",
+    "max_request_body",
+    "freshness",
+    "heuristic",
+    "stale_while_revalidate",
+    "ignore_cookies",
+    "keep_set_cookie",
+    "override",
+    "request_directives",
+    "normalise",
 ];
 /// Keys of `match`.
 pub const MATCH: &[&str] = &["path"];
@@ -53,6 +79,8 @@ pub const ALL: &[(&str, &[&str])] = &[
     ("resources.<name>", RESOURCE),
     ("dependencies.<name>", DEPENDENCY),
     ("dependencies.<name>.breaker", BREAKER),
+    ("dependencies.<name>.ramp", RAMP),
+    ("dependencies.<name>.learned_limit", LEARNED_LIMIT),
     ("routes", ROUTE),
     ("routes.match", MATCH),
     ("routes.ladder", RUNG),

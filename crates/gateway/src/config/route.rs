@@ -5,24 +5,34 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use evenkeel_core::{ReadDraft, RungRule, WhenBusy};
+use evenkeel::http::IgnoredCookies;
+use evenkeel_core::{ReadDraft, RefreshRules, RungRule, WhenBusy};
 use evenkeel_http::directives::ResponseDirectives;
 use http::{HeaderMap, HeaderValue, StatusCode, header::CACHE_CONTROL};
 use toml::{Spanned, de::DeValue};
 
 use super::{
+    caching::{self, Caching},
+    forwarding::{self, Class, OtherMethods},
     keys,
     pattern::Pattern,
     reader::{Fields, listed},
+    refresh,
 };
 
-/// One route of class read.
+/// One route.
 #[derive(Clone, Debug)]
 pub struct Route {
     /// Its name, a metric label.
     pub name: String,
     /// The paths it covers.
     pub pattern: Pattern,
+    /// What its answers mean.
+    pub class: Class,
+    /// What becomes of methods beside GET and HEAD.
+    pub other_methods: OtherMethods,
+    /// The most bytes of the body of a request that is forwarded.
+    pub max_request_body: u64,
     /// The name of its dependency.
     pub from: String,
     /// The longest span of a whole call, to the first byte of the answer.
@@ -41,6 +51,12 @@ pub struct Route {
     pub max_body: usize,
     /// Whether calls at the same time for the same key share one attempt.
     pub coalesce: bool,
+    /// How it caches; `None` where it always asks.
+    pub caching: Option<Caching>,
+    /// The cookies that have no influence on answers.
+    pub ignored_cookies: IgnoredCookies,
+    /// When copies answer although nothing has failed.
+    pub refresh: RefreshRules,
 }
 
 /// Where a scope part comes from. A request without it is refused.
@@ -141,17 +157,7 @@ pub(super) fn read(dependencies: &[String], earlier: &[Route], mut fields: Field
         );
     }
     let pattern = pattern(&mut fields, earlier);
-    fields.require("class", "\"read\"");
-    if let Some(class) = fields.text("class", "\"read\"")
-        && class != "read"
-    {
-        fields.problem(
-            "class",
-            &format!("\"{class}\""),
-            "\"read\": protect, operate, page and pass are not built yet",
-            "leave this route to another proxy for now",
-        );
-    }
+    let forwarding = forwarding::read(&mut fields);
     let from = fields.required_text("from", "\"catalog\"");
     if let Some(from) = &from
         && !dependencies.contains(from)
@@ -175,15 +181,25 @@ pub(super) fn read(dependencies: &[String], earlier: &[Route], mut fields: Field
     let keep_if = keep_if(&mut fields);
     let max_body = fields.size("max_body", 1, 1 << 30, "\"1MiB\"");
     let coalesce = fields.boolean("coalesce").unwrap_or_default();
+    let caching = caching::read(&mut fields);
+    let ignored_cookies = caching::ignored_cookies(&mut fields);
+    let keeps = caching.is_some() || ladder.iter().any(|rung| matches!(rung, Rung::Stale(_)));
+    let refresh = refresh::read(&mut fields);
     let stale = ladder.iter().any(|rung| matches!(rung, Rung::Stale(_)));
+    let is_read = forwarding.class == Class::Read;
     for (key, useless, needs) in [
-        ("when_busy", ladder.is_empty(), "a ladder"),
+        ("when_busy", ladder.is_empty() && is_read, "a ladder"),
         (
             "max_body",
-            ladder.is_empty() && !coalesce,
-            "a ladder or `coalesce`",
+            ladder.is_empty() && !coalesce && caching.is_none() && is_read,
+            "a ladder, `coalesce` or `freshness`",
         ),
-        ("keep_if", !stale, "a stale rung"),
+        ("keep_if", !keeps && is_read, "a stale rung or `freshness`"),
+        (
+            "ignore_cookies",
+            !keeps && !coalesce && is_read,
+            "a stale rung, `coalesce` or `freshness`",
+        ),
     ] {
         if useless && fields.has(key) {
             fields.problem(
@@ -204,6 +220,7 @@ pub(super) fn read(dependencies: &[String], earlier: &[Route], mut fields: Field
             exact,
             when_busy,
             coalesce,
+            refresh,
         };
         if let Err(found) = draft.check() {
             fields.absorb(found);
@@ -212,6 +229,9 @@ pub(super) fn read(dependencies: &[String], earlier: &[Route], mut fields: Field
     Some(Route {
         name: name?,
         pattern: pattern?,
+        class: forwarding.class,
+        other_methods: forwarding.other_methods,
+        max_request_body: forwarding.max_request_body,
         from: from?,
         deadline,
         scope,
@@ -223,6 +243,9 @@ pub(super) fn read(dependencies: &[String], earlier: &[Route], mut fields: Field
             .and_then(|bytes| usize::try_from(bytes).ok())
             .unwrap_or(Route::MAX_BODY),
         coalesce,
+        caching,
+        ignored_cookies,
+        refresh,
     })
 }
 

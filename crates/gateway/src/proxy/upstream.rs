@@ -22,7 +22,7 @@ use parking_lot::Mutex;
 use tokio::net::TcpStream;
 
 use super::{
-    link::{Broken, Link, Outgoing},
+    link::{Broken, Link, Lost, Outgoing},
     trouble::Trouble,
 };
 use crate::{config, telemetry::Blame};
@@ -110,7 +110,7 @@ impl Upstream {
     /// An idle connection may turn out to have been closed by the upstream; if not one byte of an answer had
     /// come, the request is sent once more, on a new connection (RFC 9112 §9.3.1, rule M10). `request` is called
     /// for each sending.
-    pub(crate) async fn send(&self, request: impl Fn() -> Outgoing) -> Result<Head, Trouble> {
+    pub(super) async fn send(&self, request: impl Fn() -> Outgoing) -> Result<Head, Trouble> {
         if let Some(link) = self.take() {
             match link.exchange(request()).await {
                 Ok((response, link)) => return Ok(Head { response, link }),
@@ -122,6 +122,33 @@ impl Upstream {
         match link.exchange(request()).await {
             Ok((response, link)) => Ok(Head { response, link }),
             Err(broken) => Err(Trouble::of_exchange(broken.error.as_ref())),
+        }
+    }
+
+    /// Sends a request that must not arrive twice, and waits for the head of the answer.
+    ///
+    /// An idle connection that turns out to be closed before anything was written to it is replaced by a new one; once
+    /// a byte may have left, the request is never sent again (rules H07, H09). `left` is told when that begins, and when
+    /// it turns out that nothing has left.
+    pub(super) async fn send_once(&self, mut request: Outgoing, left: &AtomicBool) -> Result<Head, Trouble> {
+        if let Some(link) = self.take() {
+            left.store(true, Ordering::Relaxed);
+            match link.exchange_once(request).await {
+                Ok((response, link)) => return Ok(Head { response, link }),
+                Err(Lost::Sent(error)) => return Err(Trouble::of_exchange(error.as_ref())),
+                Err(Lost::Unsent(unsent)) => request = *unsent,
+            }
+            left.store(false, Ordering::Relaxed);
+        }
+        let link = Box::new(self.connect().await?);
+        left.store(true, Ordering::Relaxed);
+        match link.exchange_once(request).await {
+            Ok((response, link)) => Ok(Head { response, link }),
+            Err(Lost::Sent(error)) => Err(Trouble::of_exchange(error.as_ref())),
+            Err(Lost::Unsent(_)) => {
+                left.store(false, Ordering::Relaxed);
+                Err(Trouble::Terminated)
+            }
         }
     }
 

@@ -58,6 +58,11 @@ pub(super) const CALLS: Series = counter(
     &["route", "ending", "rung", "reason"],
     "What calls came to; each is counted exactly once, and an answer made of old data never as live",
 );
+pub(super) const PASSES: Series = counter(
+    "evenkeel_passes",
+    &["route", "ending", "reason"],
+    "What requests came to that are only forwarded; each is counted exactly once, and in no other series",
+);
 pub(super) const SKIPPED: Series = counter(
     "evenkeel_rungs_skipped",
     &["route", "rung", "why"],
@@ -72,6 +77,11 @@ pub(super) const JOINED: Series = counter(
     "evenkeel_calls_joined",
     &["route"],
     "Calls that shared an attempt which was under way already",
+);
+pub(super) const REFRESHES: Series = counter(
+    "evenkeel_refreshes",
+    &["route", "result"],
+    "Refreshes of copies that nobody waited for, by what they came to",
 );
 pub(super) const ATTEMPTS: Series = counter(
     "evenkeel_attempts",
@@ -102,6 +112,31 @@ pub(super) const PERMITS_LIMIT: Series = gauge(
     "evenkeel_permits_limit",
     &["dependency"],
     "The most attempts in flight, where a limit is declared",
+);
+pub(super) const IN_FLIGHT: Series = gauge(
+    "evenkeel_attempts_in_flight",
+    &["dependency"],
+    "Attempts in flight, streamed bodies included, where a ramp, a learned limit or a concurrency is in force",
+);
+pub(super) const LINGERING: Series = gauge(
+    "evenkeel_attempts_lingering",
+    &["dependency"],
+    "Attempts that were given up and still count as load, where a limit is learned",
+);
+pub(super) const LEARNED_LIMIT: Series = gauge(
+    "evenkeel_learned_limit",
+    &["dependency"],
+    "The most attempts in flight that ramp and learned limit let in; 0 while they set no limit",
+);
+pub(super) const RAMP_STAGE: Series = gauge(
+    "evenkeel_ramp_stage",
+    &["dependency"],
+    "Which stage of the ramp is under way, from 1; 0 while none is",
+);
+pub(super) const RAMP_SHARE: Series = gauge(
+    "evenkeel_ramp_share_percent",
+    &["dependency"],
+    "How many of a hundred calls the ramp lets in; 100 while none is under way",
 );
 pub(super) const RESOURCE_IN_USE: Series = gauge(
     "evenkeel_resource_permits_in_use",
@@ -165,15 +200,22 @@ pub(super) const BUILD_INFO: Series = gauge(
 /// Every series, in the order in which they are exported.
 pub const ALL: &[Series] = &[
     CALLS,
+    PASSES,
     SKIPPED,
     NOT_KEPT,
     JOINED,
+    REFRESHES,
     ATTEMPTS,
     BREAKER_STATE,
     BREAKER_TRANSITIONS,
     NEXT_PROBE,
     PERMITS_IN_USE,
     PERMITS_LIMIT,
+    IN_FLIGHT,
+    LINGERING,
+    LEARNED_LIMIT,
+    RAMP_STAGE,
+    RAMP_SHARE,
     RESOURCE_IN_USE,
     RESOURCE_LIMIT,
     IDLE_CONNECTIONS,

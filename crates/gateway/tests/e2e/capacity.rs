@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use evenkeel_core::Rng;
 
-use crate::kit::{Bench, Client, Origin, Reply, contract, contract_with, get, until};
+use crate::kit::{Bench, Client, NO_LIMITS, Origin, Reply, contract, contract_with, get, until};
 
 fn in_use(bench: &Bench) -> u32 {
     bench.gateway.app().dependency("d").unwrap().status().in_use
@@ -87,7 +87,7 @@ async fn case_025_no_answer_carries_another_requesters_id() {
             Reply::ok(id).wait(Duration::from_millis(10))
         })
         .await;
-        let bench = Arc::new(Bench::start(&contract(origin.address, "breaker = \"off\"", ladder)).await);
+        let bench = Arc::new(Bench::start(&contract(origin.address, NO_LIMITS, ladder)).await);
         let calls: Vec<_> = (0..20)
             .map(|worker: u64| {
                 let bench = Arc::clone(&bench);

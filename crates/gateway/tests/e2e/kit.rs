@@ -329,6 +329,16 @@ impl Client {
         self.stream.write_all(text.as_bytes()).await.unwrap();
     }
 
+    /// Returns the connection itself, to write to it in pieces.
+    pub fn stream(&mut self) -> &mut TcpStream {
+        &mut self.stream
+    }
+
+    /// Gives the connection away, to read and write at the same time.
+    pub fn into_stream(self) -> TcpStream {
+        self.stream
+    }
+
     /// Sends a GET with these further fields and reads the answer.
     pub async fn get(&mut self, path: &str, fields: &[(&str, &str)]) -> Answer {
         self.request("GET", path, fields).await
@@ -523,6 +533,8 @@ pub fn contract_with(origin: SocketAddr, top: &str, dependency: &str, route: &st
 /// The ladder most tests use.
 pub const STALE: &str = "ladder = [ { stale = \"60s\" } ]";
 pub const NO_BREAKER: &str = "breaker = \"off\"";
+/// For tests in which more come at once than a gateway that knows nothing yet lets in.
+pub const NO_LIMITS: &str = "breaker = \"off\"\nlearned_limit = \"off\"";
 
 /// Waits until something holds.
 pub async fn until(what: &str, mut holds: impl FnMut() -> bool) {

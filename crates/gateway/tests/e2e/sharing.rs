@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::kit::{Bench, NO_BREAKER, Origin, Reply, STALE, contract, contract_with};
+use crate::kit::{Bench, NO_BREAKER, NO_LIMITS, Origin, Reply, STALE, contract, contract_with};
 
 /// An origin that tells everybody who they are.
 async fn mirror(cache_control: &'static str) -> Origin {
@@ -198,7 +198,7 @@ async fn joined_calls_never_carry_one_users_answer_to_another() {
     .await;
     let bench = Bench::start(&contract(
         origin.address,
-        NO_BREAKER,
+        NO_LIMITS,
         &format!("{STALE}\ncoalesce = true"),
     ))
     .await;

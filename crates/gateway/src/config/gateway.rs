@@ -2,7 +2,7 @@
 //! It exists so that these numbers have one place, with their ranges and the reasons for their defaults.
 //! It refuses an administration port on the same address as the traffic.
 
-use std::{net::SocketAddr, time::Duration};
+use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use super::reader::Fields;
 
@@ -21,6 +21,20 @@ pub struct Gateway {
     pub workers: Option<usize>,
     /// The longest that calls in flight may take after a request to stop.
     pub drain: Duration,
+    /// Where a line is written about each request.
+    pub access_log: AccessLog,
+}
+
+/// Where a line is written about each request.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum AccessLog {
+    /// Nowhere.
+    #[default]
+    Off,
+    /// To standard output.
+    Stdout,
+    /// At the end of this file.
+    File(PathBuf),
 }
 
 impl Gateway {
@@ -66,6 +80,7 @@ pub(super) fn read(mut fields: Fields<'_, '_>) -> Option<Gateway> {
             "lower it to 1h",
         );
     }
+    let access_log = access_log(&mut fields);
     let bytes = |given: Option<u64>, default| {
         given
             .and_then(|bytes| usize::try_from(bytes).ok())
@@ -78,7 +93,26 @@ pub(super) fn read(mut fields: Fields<'_, '_>) -> Option<Gateway> {
         buffers: bytes(buffers, Gateway::BUFFERS),
         workers: workers.and_then(|workers| usize::try_from(workers).ok()),
         drain: drain.unwrap_or(Gateway::DRAIN),
+        access_log,
     })
+}
+
+fn access_log(fields: &mut Fields<'_, '_>) -> AccessLog {
+    const EXAMPLE: &str = "\"/var/log/evenkeel/access.log\"";
+    match fields.text("access_log", EXAMPLE).as_deref() {
+        None | Some("off") => AccessLog::Off,
+        Some("stdout") => AccessLog::Stdout,
+        Some(path) if path.starts_with('/') => AccessLog::File(path.into()),
+        Some(other) => {
+            fields.problem(
+                "access_log",
+                &format!("{other:?}"),
+                "\"off\", \"stdout\", or the path of a file from the root",
+                &format!("write `access_log = {EXAMPLE}`, say"),
+            );
+            AccessLog::Off
+        }
+    }
 }
 
 fn address(fields: &mut Fields<'_, '_>, key: &'static str, example: &str) -> Option<SocketAddr> {

@@ -20,7 +20,7 @@ pub use conditions::{CONDITIONS_MAX, Conditions, Field, Host, Rank};
 pub use dependency::{Breaker, Dependency, Resource, Upstream};
 pub use diag::{Diagnostics, Places};
 pub use forwarding::{Class, OtherMethods};
-pub use gateway::Gateway;
+pub use gateway::{AccessLog, Gateway};
 pub use rewrite::{CHANGES_MAX, FieldChanges, Rewrite};
 pub use route::{DefaultAnswer, KeepIf, Route, Rung, ScopePart};
 

@@ -2,9 +2,12 @@
 //! It exists so that everything is built, or refused with every problem, before the first connection is taken.
 //! It refuses to open sockets; the server does.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, AtomicUsize, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+    },
+    time::Duration,
 };
 
 use evenkeel::{BreakerBuilder, Dependency, Engine, Memory, Problems, Resource};
@@ -22,7 +25,7 @@ use super::{
 };
 use crate::{
     config::{self, Breaker, Class, Contract},
-    telemetry::{Blame, Log, Outages},
+    telemetry::{AccessLog, Blame, Log, Outages},
 };
 
 /// Requests that never became a call, by what was wrong with them.
@@ -39,6 +42,8 @@ pub(crate) const MISDIRECTED: [ProblemKind; 5] = [
 pub struct App {
     pub(crate) engine: Engine,
     pub(crate) log: Log,
+    /// Where a line is written about each request; opened when the gateway starts.
+    pub(crate) access: Option<AccessLog>,
     pub(crate) memory: Memory<super::whole::Reply>,
     pub(crate) buffers: Buffers,
     pub(crate) limits: Limits,
@@ -101,6 +106,7 @@ impl App {
         }
         problems.or(Self {
             log: Log::to_stderr(engine),
+            access: None,
             engine: common.engine,
             memory,
             buffers: common.buffers,
@@ -125,14 +131,14 @@ impl App {
     /// Returns the counters of what the route of this name only forwards.
     #[must_use]
     pub fn pass_counts(&self, route: &str) -> Option<evenkeel::Counts> {
-        let passing = self.passes.iter().find(|known| known.name == route)?;
+        let passing = self.passes.iter().find(|known| *known.name == *route)?;
         Some(passing.guard.counts())
     }
 
     /// Returns the counters of the reads of the route of this name.
     #[must_use]
     pub fn counts(&self, route: &str) -> Option<evenkeel::Counts> {
-        let route = self.routes.iter().find(|known| known.name == route)?;
+        let route = self.routes.iter().find(|known| *known.name == *route)?;
         Some(route.guard.counts())
     }
 
@@ -180,6 +186,13 @@ impl App {
             .iter()
             .find(|(dependency, _)| dependency.name() == name)
             .map_or_else(Blame::default, |(_, upstream)| upstream.blame(class))
+    }
+
+    /// Waits until every line about requests so far is written, for as long as `at_most`.
+    pub(crate) fn flush_access(&self, at_most: Duration) {
+        if let Some(access) = &self.access {
+            access.flush(at_most);
+        }
     }
 
     /// Looks after idle connections. Called every [`super::upstream::SWEEP_EVERY`].

@@ -3,7 +3,7 @@
 //! It refuses to pass on what a client says about its own origin, and what would make the answer partial on
 //! routes that keep answers.
 
-use std::net::IpAddr;
+use std::{fmt, net::IpAddr};
 
 use evenkeel_http::hop::{ConnectionOptions, Via, strip_hop_by_hop};
 use http::{
@@ -45,6 +45,12 @@ impl Peer {
 
 /// The fields added to a request. `X-Forwarded-Host` is one only where the contract changes the `Host`.
 const ADDED: usize = 5;
+
+impl fmt::Display for Peer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.address.to_str().unwrap_or_default())
+    }
+}
 
 /// How much of a request is sent on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,7 +11,8 @@ use evenkeel_http::{facts::Reuse, problem::ProblemKind, reuse::given_from_shared
 use http::{
     HeaderMap, HeaderName, HeaderValue, Method, Request, Response,
     header::{
-        ALLOW, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE, MAX_FORWARDS, RANGE,
+        ALLOW, HOST, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE, MAX_FORWARDS,
+        RANGE,
     },
 };
 use hyper::body::Incoming;
@@ -29,18 +30,57 @@ use super::{
     route::Whose,
     router::has_dot_segment,
     served::Nobody,
+    watched::Watched,
     whole::Reply,
 };
+use crate::telemetry::{AccessedRequest, CameTo};
 
 /// Answers one request.
-pub(crate) async fn handle(app: &App, peer: &Arc<Peer>, request: Request<Incoming>) -> Response<Outbound> {
+pub(crate) async fn handle(app: &App, peer: &Arc<Peer>, request: Request<Incoming>) -> Response<Watched> {
     let _in_flight = InFlight::begin(&app.in_flight);
     let (head, body) = request.into_parts();
-    match prepare(app, peer, head) {
+    // It is written when it is dropped, wherever this is left.
+    let mut record = app
+        .access
+        .as_ref()
+        .map(|access| access.begin(described(&head, peer)));
+    let (response, came_to) = answer(app, peer, head, body).await;
+    if let Some(record) = &mut record {
+        record.status = Some(response.status());
+        record.came_to = came_to;
+    }
+    response.map(|body| Watched::new(body, record))
+}
+
+/// Returns what is written down of a request.
+fn described(head: &http::request::Parts, peer: &Peer) -> AccessedRequest {
+    let host = head
+        .headers
+        .get(HOST)
+        .map(HeaderValue::as_bytes)
+        .unwrap_or_default();
+    AccessedRequest {
+        method: head.method.clone(),
+        host: String::from_utf8_lossy(host).into_owned(),
+        path: head.uri.path().to_owned(),
+        peer: peer.to_string(),
+    }
+}
+
+/// Returns the answer to one request, and what its call came to if it became one.
+async fn answer(
+    app: &App,
+    peer: &Arc<Peer>,
+    head: http::request::Parts,
+    body: Incoming,
+) -> (Response<Outbound>, Option<CameTo>) {
+    let response = match prepare(app, peer, head) {
         // A body of a read stays here: no answer that others may get depends on it.
-        Ok(Asked::Read(exchange, whose)) => read(app, &exchange, whose).await,
+        Ok(Asked::Read(exchange, whose)) => {
+            return read(app, &exchange, whose).await;
+        }
         Ok(Asked::Pass(passed)) => match passed.answer(body, &app.labels).await {
-            Ok(response) => response,
+            Ok((response, came_to)) => return (response, Some(came_to)),
             Err((kind, detail)) => misdirected(app, kind, Some(detail)),
         },
         Ok(Asked::Options) => refuse::options(),
@@ -51,7 +91,8 @@ pub(crate) async fn handle(app: &App, peer: &Arc<Peer>, request: Request<Incomin
             }
             response
         }
-    }
+    };
+    (response, None)
 }
 
 fn misdirected(app: &App, kind: ProblemKind, detail: Option<&str>) -> Response<Outbound> {
@@ -60,7 +101,7 @@ fn misdirected(app: &App, kind: ProblemKind, detail: Option<&str>) -> Response<O
 }
 
 /// Makes the call of a read and answers with its end.
-async fn read(app: &App, exchange: &Arc<Exchange>, whose: Whose) -> Response<Outbound> {
+async fn read(app: &App, exchange: &Arc<Exchange>, whose: Whose) -> (Response<Outbound>, Option<CameTo>) {
     let usable = |held: &Reply| exchange.may_be_given(held);
     let target = exchange
         .request
@@ -80,7 +121,12 @@ async fn read(app: &App, exchange: &Arc<Exchange>, whose: Whose) -> Response<Out
     } else {
         guard.call_work(whose, target, Some(&usable), work).await
     };
-    respond(exchange, end, &app.labels)
+    // Only the line about the request wants to know.
+    let came_to = app
+        .access
+        .as_ref()
+        .map(|_| CameTo::of(&exchange.route.name, &end));
+    (respond(exchange, end, &app.labels), came_to)
 }
 
 /// Why a request becomes no call.

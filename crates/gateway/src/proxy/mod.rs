@@ -28,6 +28,7 @@ mod stream;
 mod trouble;
 mod upload;
 mod upstream;
+mod watched;
 mod whole;
 
 pub use app::App;

@@ -40,7 +40,7 @@ impl Scope for Whose {
 /// A route, ready to serve.
 #[derive(Debug)]
 pub(crate) struct Route {
-    pub(crate) name: String,
+    pub(crate) name: Arc<str>,
     pub(crate) guard: Guard,
     pub(super) pattern: Pattern,
     pub(super) scope: Vec<ScopePart>,
@@ -105,7 +105,7 @@ impl Route {
             builder = builder.coalesce().share_if(Reply::is_shareable);
         }
         Ok(Self {
-            name: route.name.clone(),
+            name: route.name.as_str().into(),
             guard: builder.build()?,
             pattern: route.pattern.clone(),
             scope: route.scope.clone(),

@@ -29,6 +29,7 @@ const CHECKS: &[(&str, &str, Check)] = &[
     ("gateway", "workers", check!(worker_threads())),
     ("gateway", "drain", check!(drain())),
     ("gateway", "access_log", check!(access_log())),
+    ("gateway", "trusted_peers", check!(trusted_peers())),
     ("resources.<name>", "concurrency", check!(resource())),
     ("dependencies.<name>", "urls", check!(urls())),
     ("dependencies.<name>", "uses", check!(resource())),
@@ -316,6 +317,16 @@ async fn drain() {
             .await
             .unwrap();
         assert_eq!(ended.code(), Some(code), "{drain}");
+    }
+}
+
+async fn trusted_peers() {
+    for (peers, told) in [("::1", "127.0.0.1"), ("127.0.0.0/8", "192.0.2.9, 127.0.0.1")] {
+        let origin = ok().await;
+        let top = format!("trusted_peers = [\"{peers}\"]");
+        let bench = Bench::start(&contract_with(origin.address, &top, "", "")).await;
+        bench.get_with("/r/1", &[("x-forwarded-for", "192.0.2.9")]).await;
+        assert_eq!(origin.seen()[0].header("x-forwarded-for"), Some(told), "{peers}");
     }
 }
 

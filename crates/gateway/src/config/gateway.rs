@@ -4,7 +4,10 @@
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
-use super::reader::Fields;
+use super::{
+    network::{self, Network},
+    reader::Fields,
+};
 
 /// Settings of the gateway itself.
 #[derive(Clone, Debug)]
@@ -23,6 +26,8 @@ pub struct Gateway {
     pub drain: Duration,
     /// Where a line is written about each request.
     pub access_log: AccessLog,
+    /// The proxies whose word about their clients counts.
+    pub trusted_peers: Vec<Network>,
 }
 
 /// Where a line is written about each request.
@@ -94,6 +99,7 @@ pub(super) fn read(mut fields: Fields<'_, '_>) -> Option<Gateway> {
         workers: workers.and_then(|workers| usize::try_from(workers).ok()),
         drain: drain.unwrap_or(Gateway::DRAIN),
         access_log,
+        trusted_peers: network::read(&mut fields, "trusted_peers"),
     })
 }
 
@@ -127,4 +133,48 @@ fn address(fields: &mut Fields<'_, '_>, key: &'static str, example: &str) -> Opt
         );
     }
     address
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::parse;
+
+    #[test]
+    fn bad_values_are_told_with_what_is_allowed() {
+        for (key, seen, allowed) in [
+            (
+                "access_log = \"access.log\"",
+                "access_log: \"access.log\"",
+                "from the root",
+            ),
+            ("access_log = \"\"", "access_log: \"\"", "\"stdout\""),
+            ("access_log = true", "access_log", "text"),
+            (
+                "trusted_peers = [\"10.0.0.1/8\"]",
+                "trusted_peers: \"10.0.0.1/8\": it has bits behind the network",
+                "such as 10.0.0.0/8",
+            ),
+            (
+                "trusted_peers = [\"proxy\"]",
+                "it is not an IP address",
+                "an IP address",
+            ),
+            ("trusted_peers = \"::1\"", "trusted_peers", "a list of texts"),
+            (
+                "trusted_peers = [\"::1\", \"::1/128\"]",
+                "\"::1/128\" twice",
+                "each once",
+            ),
+        ] {
+            let text = format!(
+                "[gateway]\nlisten = \"127.0.0.1:0\"\n{key}\n[dependencies.d]\nurls = [\"http://a\"]\n\
+                 [[routes]]\nname = \"r\"\nmatch = {{ path = \"/r\" }}\nclass = \"pass\"\nfrom = \"d\"\n"
+            );
+            let shown = parse("contract.toml", &text)
+                .map_or_else(|problems| problems.to_string(), |_| key.to_owned());
+            assert!(shown.contains(seen), "{seen} is missing from\n{shown}");
+            assert!(shown.contains(allowed), "{allowed} is missing from\n{shown}");
+            assert!(shown.contains("= mend: "), "{shown}");
+        }
+    }
 }

@@ -13,6 +13,7 @@ pub const GATEWAY: &[&str] = &[
     "workers",
     "drain",
     "access_log",
+    "trusted_peers",
 ];
 /// Keys of `[resources.<name>]`.
 pub const RESOURCE: &[&str] = &["concurrency"];

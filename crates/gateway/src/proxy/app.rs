@@ -3,6 +3,7 @@
 //! It refuses to open sockets; the server does.
 
 use std::{
+    net::IpAddr,
     sync::{
         Arc,
         atomic::{AtomicU64, AtomicUsize, Ordering},
@@ -24,7 +25,7 @@ use super::{
     upstream::Upstream,
 };
 use crate::{
-    config::{self, Breaker, Class, Contract},
+    config::{self, Breaker, Class, Contract, Network},
     telemetry::{AccessLog, Blame, Log, Outages},
 };
 
@@ -47,6 +48,7 @@ pub struct App {
     pub(crate) memory: Memory<super::whole::Reply>,
     pub(crate) buffers: Buffers,
     pub(crate) limits: Limits,
+    trusted: Vec<Network>,
     /// What reads.
     pub(crate) routes: Vec<Arc<Route>>,
     /// What only forwards.
@@ -111,6 +113,7 @@ impl App {
             memory,
             buffers: common.buffers,
             limits,
+            trusted: contract.gateway.trusted_peers.clone(),
             routes: served.list.iter().filter_map(|one| one.reads.clone()).collect(),
             passes: served.list.iter().filter_map(|one| one.passes.clone()).collect(),
             served,
@@ -200,6 +203,11 @@ impl App {
         for (_, upstream) in &self.dependencies {
             upstream.sweep();
         }
+    }
+
+    /// Tells whether the word of this peer about its clients counts.
+    pub(super) fn trusts(&self, peer: IpAddr) -> bool {
+        self.trusted.iter().any(|network| network.contains(peer))
     }
 
     /// Returns how many requests have arrived and have no answer yet.

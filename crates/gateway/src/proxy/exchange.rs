@@ -16,9 +16,10 @@ use parking_lot::Mutex;
 
 use super::{
     buffers::Lease,
-    forward::{self, Peer, Sent},
+    forward::{self, Sent},
     framing::{self, Asked, End},
     keep::{self, Received, Verdict, Why},
+    peer::Peer,
     route::Route,
     stream::Stream,
     trouble::Trouble,

@@ -22,9 +22,9 @@ use super::{
     app::App,
     authority,
     exchange::{Exchange, Handed},
-    forward::Peer,
     outbound::Outbound,
     pass::Passed,
+    peer::Peer,
     refuse,
     respond::respond,
     route::Whose,
@@ -207,6 +207,7 @@ fn prepare(app: &App, peer: &Arc<Peer>, request: http::request::Parts) -> Result
         .scope_of(path, request.uri.query())
         .map_err(|detail| Refused::because(ProblemKind::BadRequest, Some(detail)))?;
     let whose = Whose {
+        scheme: peer.scheme(&request.headers),
         authority: authority::normalised(&authority),
         parts,
     };

@@ -17,6 +17,7 @@ mod outbound;
 mod pass;
 mod passing;
 mod patient;
+mod peer;
 mod refuse;
 mod respond;
 mod rewrite;

@@ -25,11 +25,12 @@ use tokio::time::{Instant, Sleep};
 
 use super::{
     authority,
-    forward::{self, Peer, Sent},
+    forward::{self, Sent},
     framing::{self, Asked},
     labels::Labels,
     outbound::Outbound,
     passing::Passing,
+    peer::Peer,
     refuse,
     route::{Route, Whose},
     stream::Stream,
@@ -221,6 +222,7 @@ impl Shared {
         let Passed {
             request,
             authority,
+            peer,
             keepers,
             ..
         } = &self.asked;
@@ -233,6 +235,7 @@ impl Shared {
             if let (Ok(parts), Some(target)) = (route.scope_of(uri.path(), uri.query()), uri.path_and_query())
             {
                 let whose = Whose {
+                    scheme: peer.scheme(&request.headers),
                     authority: authority::normalised(authority),
                     parts,
                 };

@@ -19,16 +19,17 @@ use crate::config::{self, KeepIf, Rung, ScopePart, pattern::Pattern};
 /// The guard of a route.
 pub(crate) type Guard = Read<Reply, Trouble, Whose>;
 
-/// What a key says beside the target: the scheme is always http, so the authority and the scope parts.
+/// What a key says beside the target: the scheme, the authority and the scope parts.
 #[derive(Debug)]
 pub(crate) struct Whose {
+    pub(super) scheme: &'static str,
     pub(super) authority: HeaderValue,
     pub(super) parts: Vec<String>,
 }
 
 impl Scope for Whose {
     fn parts(&self, each: &mut dyn FnMut(&str)) {
-        each("http");
+        each(self.scheme);
         // Authorities are checked before they get here: visible ASCII.
         each(self.authority.to_str().unwrap_or_default());
         for part in &self.parts {

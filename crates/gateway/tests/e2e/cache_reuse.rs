@@ -367,3 +367,17 @@ async fn tc1_a_targeted_field_takes_the_place_of_cache_control() {
     assert_eq!(hit.header("cache-status"), Some("evenkeel; hit; ttl=10"));
     assert_eq!(hit.header("cdn-cache-control"), Some("max-age=10"));
 }
+
+#[tokio::test]
+async fn a_copy_is_replaced_wherever_the_store_keeps_it() {
+    let origin = Origin::start(in_turn(vec![lifetime(Reply::ok("one"), "max-age=2")])).await;
+    let bench = bench(&origin, "").await;
+    // The store has eight parts and a key lies in one by chance: 64 keys miss none of them.
+    for round in 1..=2 {
+        for key in 0..64 {
+            assert_eq!(bench.get(&format!("/r/{key}")).await.text(), "one");
+        }
+        assert_eq!(origin.hits(), round * 64);
+        bench.advance(secs(3));
+    }
+}

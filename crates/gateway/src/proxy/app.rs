@@ -183,7 +183,7 @@ impl App {
     /// not shareable.
     #[must_use]
     pub fn flights(&self, route: &str) -> Option<(usize, usize)> {
-        let route = self.routes.iter().find(|known| known.name == route)?;
+        let route = self.routes.iter().find(|known| *known.name == *route)?;
         Some(route.guard.flights())
     }
 

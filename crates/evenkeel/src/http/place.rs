@@ -24,7 +24,7 @@ pub(super) struct Place {
 /// What a place costs beside its key and copies: index entry, counters, this.
 const OVERHEAD: usize = 96;
 /// What a copy costs beside itself: counters, and what the allocator keeps for its blocks.
-const PER_COPY: usize = 64;
+const PER_COPY: usize = 88;
 
 impl Place {
     pub(super) fn new(key: &[u8]) -> Self {

@@ -311,7 +311,7 @@ impl ReadDraft {
             }
         }
         self.refresh
-            .check(self.fresh_for, &ladder, self.exact, &mut problems);
+            .check(self.fresh_for, self.deadline, &ladder, self.exact, &mut problems);
         for (on, setting) in [
             (self.fresh_for.is_some(), "fresh_for"),
             (self.coalesce, "coalesce"),

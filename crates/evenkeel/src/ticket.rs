@@ -170,6 +170,13 @@ impl<'a> Ticket<'a> {
         }
     }
 
+    /// See [`Pass::disregard_time`].
+    pub(crate) fn disregard_time(&mut self) {
+        if let Some(pass) = &mut self.pass {
+            pass.disregard_time();
+        }
+    }
+
     pub(crate) fn is_probe(&self) -> bool {
         self.pass.as_ref().is_some_and(Pass::is_probe)
     }

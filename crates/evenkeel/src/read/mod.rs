@@ -7,17 +7,20 @@ mod apart;
 mod attempt;
 mod build_refresh;
 mod builder;
+mod held;
 mod owned;
 mod refresh;
 mod repeat;
 mod running;
 mod shared;
+mod slow;
 
 use std::{fmt, marker::PhantomData, pin::pin, sync::Arc, time::SystemTime};
 
 use evenkeel_core::{Asker, Mono, Problems, ReadContract, Step};
 
 pub use builder::{Classified, Classifier, LadderRung, ReadBuilder, Terms, Unclassified, default, stale};
+pub use held::{Bring, Held, Moment, Together};
 
 use crate::{
     answer::{Answer, Unanswered},
@@ -291,6 +294,19 @@ where
         self.worked(scope, key, usable, Manner::Alone, None, work)
     }
 
+    /// The same, for work in which its caller takes time of its own.
+    pub(crate) fn call_slow<F, Fut>(
+        &self,
+        scope: S,
+        work: F,
+    ) -> impl Future<Output = Result<Answer<T, E>, Unanswered<E>>>
+    where
+        F: FnOnce(Call<'static>, Option<Permit<'static>>) -> Fut + Send + 'static,
+        Fut: Future<Output = Result<T, E>> + Send + 'static,
+    {
+        self.worked(scope, [], None, Manner::Slow, None, work)
+    }
+
     async fn worked<F, Fut>(
         &self,
         scope: S,
@@ -310,7 +326,8 @@ where
             Err(misuse) => return Err(self.inner.misused(misuse)),
         };
         let (mut running, first) = Running::begin(&self.inner, key, usable, Asker::Traffic);
-        running.may_outlive = matches!(manner, Manner::Outlives | Manner::Alone);
+        running.may_outlive = matches!(manner, Manner::Outlives | Manner::Alone | Manner::Slow);
+        running.is_slow = matches!(manner, Manner::Slow);
         let may_join = matches!(manner, Manner::Own | Manner::Outlives);
         running.again = again;
         running.owned(first, may_join, work).await
@@ -454,4 +471,6 @@ enum Manner {
     Outlives,
     /// It may outlive its result, and is one caller's own.
     Alone,
+    /// The same, and how long it takes says nothing about the dependency.
+    Slow,
 }

@@ -88,6 +88,16 @@ pub(super) const ATTEMPTS: Series = counter(
     &["dependency", "class"],
     "Attempts at a dependency that have ended, by what they brought; refusals made here are none",
 );
+pub(super) const RETRIES: Series = counter(
+    "evenkeel_retries",
+    &["dependency"],
+    "Attempts that were made because the one before had failed; they are counted as attempts too",
+);
+pub(super) const RETRIES_DENIED: Series = counter(
+    "evenkeel_retries_denied",
+    &["dependency"],
+    "Attempts that were not made because the budget for retries was used up",
+);
 pub(super) const BREAKER_STATE: Series = gauge(
     "evenkeel_breaker_state",
     &["dependency", "state"],
@@ -191,6 +201,11 @@ pub(super) const LOG_LINES_LOST: Series = counter(
     &[],
     "Lines of the log that could not be written, or came while too many waited to be",
 );
+pub(super) const ACCESS_LINES_LOST: Series = counter(
+    "evenkeel_access_log_lines_lost",
+    &[],
+    "Lines about requests that could not be written, or came while too many waited to be",
+);
 pub(super) const BUILD_INFO: Series = gauge(
     "evenkeel_build_info",
     &["version"],
@@ -206,6 +221,8 @@ pub const ALL: &[Series] = &[
     JOINED,
     REFRESHES,
     ATTEMPTS,
+    RETRIES,
+    RETRIES_DENIED,
     BREAKER_STATE,
     BREAKER_TRANSITIONS,
     NEXT_PROBE,
@@ -228,5 +245,6 @@ pub const ALL: &[Series] = &[
     MISDIRECTED,
     EVENTS_LOST,
     LOG_LINES_LOST,
+    ACCESS_LINES_LOST,
     BUILD_INFO,
 ];

@@ -82,7 +82,7 @@
 //! ladder, no sharing of attempts. A guard with nothing but a classifier calls, counts and labels. A classifier has
 //! no default: only you know which of your errors is an outage and which is a bug.
 //!
-//! Where a breaker is declared, it stays open for 0.5 s, doubling to 2 s, each ± 20 %, and lets one probe at a time
+//! Where a breaker is declared, it stays open for 0.5 s, doubling to 1 s, each ± 20 %, and lets one probe at a time
 //! through; see [`BreakerBuilder`].
 //!
 //! # Three ways to call

@@ -226,6 +226,11 @@ impl<'a> Ticket<'a> {
         self.is_probe() || self.dependency.seat.counts_by_time()
     }
 
+    /// Has the dependency left alone that was asked, if what it said is that it is busy.
+    pub(crate) fn heed(&self, class: Class, said: Option<Duration>, now: Mono) {
+        self.dependency.seat.heed(class, said, now);
+    }
+
     /// Gives the verdict. `blame` is false where a failure is not the dependency's doing.
     pub(crate) fn settle(&mut self, class: Class, blame: bool, now: Mono) {
         if let Some(pass) = self.pass.take() {

@@ -164,17 +164,17 @@ where
         self.retry_after.as_ref().and_then(|said| said(error))
     }
 
-    /// Leaves a busy dependency alone, by what came with a value.
-    pub(super) fn heed_value(&self, class: Class, value: &T, now: Mono) {
+    /// Has a busy dependency left alone, by what came with a value.
+    pub(super) fn heed_value(&self, ticket: &Ticket<'_>, class: Class, value: &T, now: Mono) {
         if class == Class::Busy {
-            self.dependency.0.seat.heed(class, self.said_by(value), now);
+            ticket.heed(class, self.said_by(value), now);
         }
     }
 
-    /// Leaves a busy dependency alone, by what came with an error.
-    pub(super) fn heed_error(&self, class: Class, error: &E, now: Mono) {
+    /// Has a busy dependency left alone, by what came with an error.
+    pub(super) fn heed_error(&self, ticket: &Ticket<'_>, class: Class, error: &E, now: Mono) {
         if class == Class::Busy {
-            self.dependency.0.seat.heed(class, self.said_with(error), now);
+            ticket.heed(class, self.said_with(error), now);
         }
     }
 }

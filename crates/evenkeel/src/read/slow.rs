@@ -11,7 +11,7 @@ use crate::{
     parked::park,
     read::{
         again::Retries,
-        running::{End, Running},
+        running::{Next, Running},
         shared::Inner,
     },
     ticket::{Call, Permit, Ticket},
@@ -37,7 +37,7 @@ where
         mut ticket: Ticket<'static>,
         retries: Option<Retries<T, E>>,
         work: F,
-    ) -> End<T, E>
+    ) -> Next<T, E>
     where
         F: FnOnce(Call<'static>, Option<Permit<'static>>) -> Fut + Send + 'static,
         Fut: Future<Output = Result<T, E>> + Send + 'static,
@@ -60,7 +60,7 @@ where
                 self.now = self.guard.now();
                 if let Some(step) = self.slow() {
                     drop(runtime.spawn(async move { drop(attempt.await) }));
-                    return self.finish(step);
+                    return Err(step);
                 }
                 park(&mut self.parked, attempt.as_mut()).await
             }

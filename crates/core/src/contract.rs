@@ -79,6 +79,16 @@ impl DependencyDraft {
         }
         let breaker = self.breaker.map(|rules| {
             rules.check("breaker", &mut problems);
+            if let (Some(slow), Some(timeout)) = (rules.slow, self.timeout)
+                && slow.after >= timeout
+            {
+                problems.add(
+                    "breaker.slow_after",
+                    &alloc::format!("{:?}, not shorter than the timeout of {timeout:?}", slow.after),
+                    "less than `timeout`: what takes longer than that has failed already",
+                    "lower it, or raise `timeout`",
+                );
+            }
             if let (Some(lease), Some(timeout)) = (rules.lease, self.timeout)
                 && lease < timeout
             {

@@ -147,6 +147,8 @@ mod engine;
 mod event;
 mod flight;
 mod hold;
+#[cfg(feature = "http")]
+pub mod http;
 mod key;
 mod lent;
 mod memory;
@@ -164,9 +166,10 @@ pub use counts::{Counts, NotKept, Refreshed, RetryCounts};
 pub use dependency::{BreakerBuilder, Dependency, DependencyBuilder, DependencyStatus};
 pub use engine::{Engine, Resource};
 pub use evenkeel_core::{
-    BreakerRules, Cause, Class, DependencyContract, Ending, HoldMode, Keep, Ladder, LimitRules, Mono, Now,
-    OpenFor, Outage, Problem, Problems, RampRules, Ratio, ReadContract, Reason, RetryRules, Row, Rung,
-    RungRule, Skipped, Skips, Stage, State, Table, Transition, TripRule, Verdict, Wall, WhenBusy,
+    Advice, BreakerRules, Cause, Class, DependencyContract, Ending, Facts, HoldMode, Keep, Ladder,
+    LimitRules, Mono, Now, OpenFor, Outage, Over, Problem, Problems, RampRules, Ratio, ReadContract, Reason,
+    RetryRules, Row, Rung, RungRule, Skipped, Skips, SlowRatio, Stage, State, Table, Transition, TripRule,
+    Verdict, Wall, WhenBusy,
 };
 pub use event::{Event, EventKind};
 pub use hold::Hold;
@@ -174,7 +177,7 @@ pub use key::{EmptyScopePart, Scope};
 pub use memory::Memory;
 pub use pass::{Pass, PassBuilder};
 pub use read::{
-    AlternateBuilder, Classified, Classifier, LadderRung, Read, ReadBuilder, Seeded, Terms, Unclassified,
-    Usable, default, stale,
+    AlternateBuilder, Bring, Classified, Classifier, Held, LadderRung, Moment, Read, ReadBuilder, Seeded,
+    Terms, Together, Unclassified, Usable, default, stale,
 };
 pub use ticket::{Call, Permit};

@@ -8,7 +8,7 @@ use std::{collections::BTreeSet, fmt::Write as _, time::Duration};
 
 use evenkeel::{
     BreakerBuilder, Class, DependencyBuilder, Engine, Hold, HoldMode, Keep, LimitRules, ManualClock, Memory,
-    Problem, RampRules, Read, ReadBuilder, Row, Terms, Verdict, WhenBusy, default, stale,
+    Over, Problem, RampRules, Read, ReadBuilder, Row, Terms, Verdict, WhenBusy, default, stale,
 };
 use support::{Fail, MS, Origin, SECOND, engine, settle, wall};
 
@@ -295,6 +295,16 @@ const OF_BREAKERS: &[(&str, BreakerChange, BreakerChange)] = &[
         "failure_ratio",
         |b| b.consecutive(100),
         |b| b.failure_ratio(1, SECOND, 1),
+    ),
+    (
+        "failure_ratio_over",
+        |b| b.consecutive(100),
+        |b| b.failure_ratio_over(1, Over::Calls(5), 1),
+    ),
+    (
+        "slow_ratio",
+        |b| b.consecutive(100),
+        |b| b.slow_ratio(MS, 1, Over::Calls(5), 1),
     ),
     (
         "open_for",

@@ -8,6 +8,7 @@ mod apart;
 mod attempt;
 mod build_refresh;
 mod builder;
+mod held;
 mod owned;
 mod refresh;
 mod repeat;
@@ -21,6 +22,7 @@ use evenkeel_core::{Asker, Mono, Problems, ReadContract, Step};
 
 pub use alternate::AlternateBuilder;
 pub use builder::{Classified, Classifier, LadderRung, ReadBuilder, Terms, Unclassified, default, stale};
+pub use held::{Bring, Held, Moment, Together};
 
 use crate::{
     answer::{Answer, Unanswered},
@@ -306,6 +308,19 @@ where
         self.worked(scope, key, usable, Manner::Alone, None, work)
     }
 
+    /// The same, for work in which its caller takes time of its own.
+    pub(crate) fn call_slow<F, Fut>(
+        &self,
+        scope: S,
+        work: F,
+    ) -> impl Future<Output = Result<Answer<T, E>, Unanswered<E>>>
+    where
+        F: FnOnce(Call<'static>, Option<Permit<'static>>) -> Fut + Send + 'static,
+        Fut: Future<Output = Result<T, E>> + Send + 'static,
+    {
+        self.worked(scope, [], None, Manner::Slow, None, work)
+    }
+
     async fn worked<F, Fut>(
         &self,
         scope: S,
@@ -329,7 +344,8 @@ where
         let ask = spare.map(|spare| spare.work(&scope, asked_for));
         let (mut running, first) = Running::begin(&self.inner, key, usable, Asker::Traffic);
         running.spare = spare.zip(ask.as_ref()).map(|(spare, ask)| spare.for_call(ask));
-        running.may_outlive = matches!(manner, Manner::Outlives | Manner::Alone);
+        running.may_outlive = matches!(manner, Manner::Outlives | Manner::Alone | Manner::Slow);
+        running.is_slow = matches!(manner, Manner::Slow);
         let may_join = matches!(manner, Manner::Own | Manner::Outlives);
         running.again = again;
         running.owned(first, may_join, work).await
@@ -473,4 +489,6 @@ enum Manner {
     Outlives,
     /// It may outlive its result, and is one caller's own.
     Alone,
+    /// The same, and how long it takes says nothing about the dependency.
+    Slow,
 }

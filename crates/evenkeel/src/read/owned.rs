@@ -13,6 +13,7 @@ use crate::{
     parked::park,
     read::{
         again::Retries,
+        held::Moment,
         running::{End, Next, Running},
     },
     ticket::{Call, Permit, Ticket},
@@ -30,7 +31,17 @@ where
         F: FnOnce(Call<'static>, Option<Permit<'static>>) -> Fut + Send + 'static,
         Fut: Future<Output = Result<T, E>> + Send + 'static,
     {
-        let work = match self.start(first) {
+        let step = self.start(first);
+        self.go_on(step, may_join, work).await
+    }
+
+    /// Goes on after the first look: answers, leaves a refresh to the runtime, or asks.
+    pub(crate) async fn go_on<F, Fut>(&mut self, step: Step, may_join: bool, work: F) -> End<T, E>
+    where
+        F: FnOnce(Call<'static>, Option<Permit<'static>>) -> Fut + Send + 'static,
+        Fut: Future<Output = Result<T, E>> + Send + 'static,
+    {
+        let work = match step {
             Step::Admit => work,
             // What is one caller's own renews nothing for the others.
             Step::Refresh if !may_join => match self.leave_refresh_to_others() {
@@ -92,7 +103,7 @@ where
             Err(refusal) => Err(self.refused(refusal)),
             Ok(mut ticket) => match self.in_background(&ticket) {
                 Some(runtime) => {
-                    guard.probe_apart(&runtime, self.key.cloned(), ticket, work);
+                    guard.probe_apart(&runtime, self.kept_under().cloned(), ticket, work);
                     Err(self.refused(NOT_WAITED_FOR))
                 }
                 None => {
@@ -116,7 +127,7 @@ where
         if !ticket.is_probe() {
             return None;
         }
-        let facts = self.look();
+        let facts = self.look(Moment::AfterFailure);
         Handle::try_current()
             .ok()
             .filter(|_| self.call.has_servable_rung(facts, self.now.mono))
@@ -137,7 +148,8 @@ where
         };
         if let Some(runtime) = self.in_background(&ticket) {
             flight.land(Landing::Refused(NOT_WAITED_FOR), self.now.mono);
-            self.guard.probe_apart(&runtime, self.key.cloned(), ticket, work);
+            self.guard
+                .probe_apart(&runtime, self.kept_under().cloned(), ticket, work);
             return Err(self.refused(NOT_WAITED_FOR));
         }
         let dependency = &self.guard.dependency.0;
@@ -147,7 +159,7 @@ where
             self.guard.flight_limit(self.now.mono)
         };
         let waiter = flight.waiter();
-        let (guard, key) = (Arc::clone(self.guard), self.key.cloned());
+        let (guard, key) = (Arc::clone(self.guard), self.kept_under().cloned());
         // A flight's attempts end by the timeout alone, for later callers may wait longer than this one.
         let ends = self.lease_end();
         let retries = self.retries().map(|retries| Retries {

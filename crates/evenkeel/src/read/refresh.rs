@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use evenkeel_core::{Limit, Mono, Reason, Refresh};
+use evenkeel_core::{Keep, Limit, Mono, Reason, Refresh};
 use tokio::runtime::Handle;
 
 use crate::{
@@ -53,7 +53,7 @@ where
                         } else {
                             limit
                         };
-                        let (guard, key) = (Arc::clone(self.guard), key.clone());
+                        let (guard, key) = (Arc::clone(self.guard), self.kept_under().cloned());
                         runtime.spawn(async move { guard.refresh(key, ticket, flight, work).await });
                         Refresh::UnderWay
                     }
@@ -86,10 +86,17 @@ where
     T: Clone + Send + Sync + 'static,
     E: Send + Sync + 'static,
 {
+    /// Tells whether a value says of itself that it is kept, where its caller keeps copies.
+    fn is_kept(&self, value: &T) -> bool {
+        self.terms
+            .as_ref()
+            .is_some_and(|terms| terms(value).keep == Keep::Yes)
+    }
+
     /// Makes the attempt of a refresh. It flies on though nobody waits; who joins it gets its result.
     async fn refresh<F, Fut>(
         self: Arc<Self>,
-        key: Key,
+        key: Option<Key>,
         mut ticket: Ticket<'static>,
         flight: Flight<T, E>,
         work: F,
@@ -102,10 +109,12 @@ where
             end: Refreshed::Failed,
         };
         ticket.apart = true;
-        let attempted = self.attempt(Some(&key), &mut ticket, work).await;
+        let attempted = self.attempt(key.as_ref(), &mut ticket, work).await;
         end.end = match &attempted {
-            Attempted::Value { kept: true, .. } => Refreshed::Kept,
-            Attempted::Value { kept: false, .. } => Refreshed::NotKept,
+            Attempted::Value { value, kept, .. } if *kept || (key.is_none() && self.is_kept(value)) => {
+                Refreshed::Kept
+            }
+            Attempted::Value { .. } => Refreshed::NotKept,
             Attempted::Error { .. } | Attempted::Untimed => Refreshed::Failed,
         };
         drop(end);

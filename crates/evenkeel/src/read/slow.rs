@@ -11,6 +11,7 @@ use crate::{
     parked::park,
     read::{
         again::Retries,
+        held::Moment,
         running::{Next, Running},
         shared::Inner,
     },
@@ -70,7 +71,7 @@ where
 
     /// Returns the step that ends the call if a copy can answer in place of its attempt.
     pub(super) fn slow(&mut self) -> Option<Step> {
-        let facts = self.look();
+        let facts = self.look(Moment::AfterFailure);
         self.call.slow(facts, self.now.mono)
     }
 }

@@ -3,6 +3,8 @@
 //! It refuses what it does not know and what has no effect: a contract is a promise, not a wish list.
 
 mod across;
+mod caching;
+mod conditions;
 mod dependency;
 pub mod diag;
 mod forwarding;
@@ -12,13 +14,18 @@ pub mod pattern;
 mod ramp;
 mod reader;
 mod refresh;
+mod retry;
+mod rewrite;
 mod route;
 pub mod units;
 
+pub use caching::Caching;
+pub use conditions::{CONDITIONS_MAX, Conditions, Field, Host, Rank};
 pub use dependency::{Breaker, Dependency, Resource, Upstream};
 pub use diag::{Diagnostics, Places};
 pub use forwarding::{Class, OtherMethods};
 pub use gateway::Gateway;
+pub use rewrite::{CHANGES_MAX, FieldChanges, Rewrite};
 pub use route::{DefaultAnswer, KeepIf, Route, Rung, ScopePart};
 
 use reader::Reader;

@@ -7,17 +7,18 @@ use std::sync::{
     atomic::{AtomicU64, AtomicUsize, Ordering},
 };
 
-use evenkeel::{BreakerBuilder, Dependency, Engine, Memory, Problems, Resource};
+use evenkeel::{BreakerBuilder, Dependency, Engine, Memory, Problems, Resource, http::Shelf};
 use evenkeel_core::{BreakerRules, OpenFor};
 use evenkeel_http::{hop::Via, problem::ProblemKind};
 
 use super::{
     buffers::Buffers,
+    caching,
     labels::{self, Labels},
     limits::Limits,
     passing::Passing,
     route::{Common, Route},
-    router::Router,
+    served::{AllServed, Served},
     upstream::Upstream,
 };
 use crate::{
@@ -34,31 +35,22 @@ pub(crate) const MISDIRECTED: [ProblemKind; 5] = [
     ProblemKind::BodyTooLarge,
 ];
 
-/// What a route does with requests: with GET and HEAD where it reads, with all others where it forwards. One of the
-/// two at least is there.
-#[derive(Clone, Debug)]
-pub(super) struct Served {
-    pub(super) reads: Option<Arc<Route>>,
-    pub(super) passes: Option<Arc<Passing>>,
-}
-
 /// A gateway without its sockets.
 #[derive(Debug)]
 pub struct App {
     pub(crate) engine: Engine,
     pub(crate) log: Log,
     pub(crate) memory: Memory<super::whole::Reply>,
+    pub(crate) shelf: Shelf,
     pub(crate) buffers: Buffers,
     pub(crate) limits: Limits,
     /// What reads.
     pub(crate) routes: Vec<Arc<Route>>,
     /// What only forwards.
     pub(crate) passes: Vec<Arc<Passing>>,
-    /// What stands under each number of the router.
-    pub(super) served: Vec<Served>,
     pub(crate) dependencies: Vec<(Dependency, Arc<Upstream>)>,
     pub(crate) resources: Vec<Resource>,
-    pub(super) router: Router,
+    pub(super) served: AllServed,
     pub(super) labels: Labels,
     pub(super) in_flight: AtomicUsize,
     misdirected: [AtomicU64; MISDIRECTED.len()],
@@ -81,18 +73,18 @@ impl App {
             problems.add("gateway", &error.to_string(), "a token", "rename it");
             problems
         })?;
-        let memory = Memory::new(contract.gateway.memory as u64);
+        let (memory, shelf) = caching::stores(contract);
         let common = Common {
             engine: engine.clone(),
             memory: memory.clone(),
+            shelf: shelf.clone(),
             buffers: Buffers::new(contract.gateway.buffers),
             limits,
             via,
         };
         let resources = resources(contract, engine, &mut problems);
         let dependencies = dependencies(contract, engine, &resources, workers, &mut problems);
-        let mut router = Router::default();
-        let mut served = Vec::new();
+        let mut served = AllServed::default();
         for (index, route) in contract.routes.iter().enumerate() {
             // A route whose dependency has problems is not built: those are told, and are enough.
             let Some((dependency, upstream)) = dependencies
@@ -103,8 +95,9 @@ impl App {
             };
             match serve(route, dependency, upstream, &common) {
                 Ok(built) => {
-                    router.add(&route.pattern, served.len());
-                    served.push(built);
+                    let number = served.list.len();
+                    served.router.add(&route.pattern, route.conditions.rank(), number);
+                    served.list.push(built);
                 }
                 Err(found) => problems.absorb(&format!("routes[{index}]"), unwrapped(&found)),
             }
@@ -113,17 +106,14 @@ impl App {
             log: Log::to_stderr(engine),
             engine: common.engine,
             memory,
+            shelf,
             buffers: common.buffers,
             limits,
-            routes: served
-                .iter()
-                .filter_map(|one: &Served| one.reads.clone())
-                .collect(),
-            passes: served.iter().filter_map(|one| one.passes.clone()).collect(),
+            routes: served.list.iter().filter_map(|one| one.reads.clone()).collect(),
+            passes: served.list.iter().filter_map(|one| one.passes.clone()).collect(),
             served,
             dependencies,
             resources,
-            router,
             labels: Labels::new(),
             in_flight: AtomicUsize::new(0),
             misdirected: std::array::from_fn(|_| AtomicU64::new(0)),
@@ -238,11 +228,12 @@ fn serve(
     };
     let passes = route
         .passes()
-        .then(|| Passing::build(route, dependency, upstream, common, reads.clone()))
+        .then(|| Passing::build(route, dependency, upstream, common))
         .transpose()?;
     Ok(Served {
         reads,
         passes: passes.map(Arc::new),
+        conditions: route.conditions.clone(),
     })
 }
 
@@ -276,6 +267,9 @@ fn dependencies(
         if let Some(rules) = &dependency.ramp {
             builder = builder.ramp_rules(rules.clone());
         }
+        if let Some(rules) = dependency.retry {
+            builder = builder.retry(rules);
+        }
         if let Some(rules) = dependency.learned_limit {
             builder = builder.learned_limit(rules);
         }
@@ -285,7 +279,7 @@ fn dependencies(
             }
         }
         match builder.build() {
-            Ok(handle) => built.push((handle, Upstream::new(&dependency.upstream, workers))),
+            Ok(handle) => built.push((handle, Upstream::new(dependency, workers))),
             Err(found) => problems.absorb(&format!("dependencies.{}", dependency.name), found),
         }
     }
@@ -298,7 +292,10 @@ fn with_rules(mut breaker: BreakerBuilder, rules: &BreakerRules) -> BreakerBuild
         breaker = breaker.consecutive(failures);
     }
     if let Some(ratio) = rules.ratio {
-        breaker = breaker.failure_ratio(ratio.failures_ppm, ratio.window, ratio.min_calls);
+        breaker = breaker.failure_ratio_over(ratio.failures_ppm, ratio.window, ratio.min_calls);
+    }
+    if let Some(slow) = rules.slow {
+        breaker = breaker.slow_ratio(slow.after, slow.slow_ppm, slow.window, slow.min_calls);
     }
     breaker = match rules.open_for {
         OpenFor::Manual => breaker.open_until_probed(),

@@ -13,8 +13,10 @@ use http::{
 };
 
 use super::{link::Outgoing, upload::Upload};
+use crate::config::Rewrite;
 
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
 /// What is said about a client, made once per connection.
@@ -41,8 +43,8 @@ impl Peer {
     }
 }
 
-/// The fields added to a request. There is no `X-Forwarded-Host`: the `Host` itself is passed on.
-const ADDED: usize = 4;
+/// The fields added to a request. `X-Forwarded-Host` is one only where the contract changes the `Host`.
+const ADDED: usize = 5;
 
 /// How much of a request is sent on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,12 +63,17 @@ pub(super) fn outgoing(
     authority: &HeaderValue,
     peer: &Peer,
     via: &Via,
+    rewrite: &Rewrite,
     sent: Sent,
     mut body: Upload,
 ) -> Outgoing {
     let (mut headers, options) = passed_on(&request.headers, sent);
+    rewrite.request.apply(&mut headers);
     via.append(&mut headers, request.version);
-    if request.uri.authority().is_some() {
+    if let Some(host) = &rewrite.host {
+        headers.insert(HOST, host.clone());
+        headers.insert(X_FORWARDED_HOST, authority.clone());
+    } else if request.uri.authority().is_some() {
         headers.insert(HOST, authority.clone());
     }
     if !body.is_empty() {
@@ -81,10 +88,13 @@ pub(super) fn outgoing(
     headers.insert(FORWARDED, peer.forwarded.clone());
     let mut outgoing = Request::new(body);
     *outgoing.method_mut() = request.method.clone();
-    *outgoing.uri_mut() = match request.uri.path_and_query() {
-        Some(target) if request.uri.authority().is_some() => Uri::from(target.clone()),
-        Some(_) | None => request.uri.clone(),
-    };
+    *outgoing.uri_mut() =
+        rewrite
+            .target(&request.uri)
+            .unwrap_or_else(|| match request.uri.path_and_query() {
+                Some(target) if request.uri.authority().is_some() => Uri::from(target.clone()),
+                Some(_) | None => request.uri.clone(),
+            });
     *outgoing.headers_mut() = headers;
     outgoing
 }
@@ -164,6 +174,7 @@ mod tests {
             &HeaderValue::from_static("a.example"),
             &peer,
             &via,
+            &Rewrite::default(),
             sent,
             Upload::Empty,
         )

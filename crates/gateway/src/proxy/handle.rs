@@ -7,11 +7,19 @@ use std::sync::{
     atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
-use evenkeel_http::{facts::Reuse, problem::ProblemKind, reuse::given_from_shared};
+use evenkeel::{Answer, Together, Unanswered, Usable, http::HttpCache};
+use evenkeel_http::{
+    accept::{normalise_encoding, normalise_language},
+    decision::Decision,
+    facts::Reuse,
+    problem::ProblemKind,
+    reuse::given_from_shared,
+};
 use http::{
-    HeaderMap, HeaderName, Method, Request, Response,
+    HeaderMap, HeaderName, HeaderValue, Method, Request, Response,
     header::{
-        IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE, MAX_FORWARDS, RANGE,
+        ACCEPT_ENCODING, ALLOW, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE,
+        MAX_FORWARDS, RANGE,
     },
 };
 use hyper::body::Incoming;
@@ -20,14 +28,17 @@ use parking_lot::Mutex;
 use super::{
     app::App,
     authority,
+    cached::Cached,
     exchange::{Exchange, Handed},
     forward::Peer,
     outbound::Outbound,
     pass::Passed,
-    refuse,
+    refuse, repeat,
     respond::respond,
     route::Whose,
     router::has_dot_segment,
+    served::Nobody,
+    trouble::Trouble,
     whole::Reply,
 };
 
@@ -43,7 +54,13 @@ pub(crate) async fn handle(app: &App, peer: &Arc<Peer>, request: Request<Incomin
             Err((kind, detail)) => misdirected(app, kind, Some(detail)),
         },
         Ok(Asked::Options) => refuse::options(),
-        Err((kind, detail)) => misdirected(app, kind, detail.as_deref()),
+        Err(Refused { kind, detail, allow }) => {
+            let mut response = misdirected(app, kind, detail.as_deref());
+            if let Some(allow) = allow {
+                response.headers_mut().insert(ALLOW, allow);
+            }
+            response
+        }
     }
 }
 
@@ -54,6 +71,9 @@ fn misdirected(app: &App, kind: ProblemKind, detail: Option<&str>) -> Response<O
 
 /// Makes the call of a read and answers with its end.
 async fn read(app: &App, exchange: &Arc<Exchange>, whose: Whose) -> Response<Outbound> {
+    if let Some((cache, cached)) = exchange.route.cache.as_ref().zip(exchange.cached.as_ref()) {
+        return handle_cached(app, exchange, cache, cached).await;
+    }
     let usable = |held: &Reply| exchange.may_be_given(held);
     let target = exchange
         .request
@@ -61,22 +81,92 @@ async fn read(app: &App, exchange: &Arc<Exchange>, whose: Whose) -> Response<Out
         .path_and_query()
         .map_or("", |target| target.as_str());
     let work = Arc::clone(exchange);
-    let work = move |_call, permit| async move {
-        work.run(permit)
-            .await
-            .inspect_err(|trouble| work.route.upstream.note(trouble))
+    let work = move |_call, permit| {
+        let work = Arc::clone(&work);
+        async move { work.attempt(permit).await }
     };
     let guard = &exchange.route.guard;
     let shares = exchange.route.coalesces || guard.contract().refreshes();
-    let end = if shares && exchange.is_one_callers_own() {
-        guard.call_alone(whose, target, Some(&usable), work).await
-    } else {
-        guard.call_work(whose, target, Some(&usable), work).await
+    let is_own = shares && exchange.is_one_callers_own();
+    let usable: Usable<'_, Reply> = Some(&usable);
+    let end = match (exchange.repeats(), is_own) {
+        (false, false) => guard.call_work(whose, target, usable, work).await,
+        (false, true) => guard.call_alone(whose, target, usable, work).await,
+        (true, false) => guard.call_repeatable_work(whose, target, usable, work).await,
+        (true, true) => guard.call_repeatable_alone(whose, target, usable, work).await,
     };
-    respond(exchange, end, &app.labels)
+    answer(app, exchange, end)
 }
 
-type Refused = (ProblemKind, Option<String>);
+/// Answers one request on a route that caches.
+async fn handle_cached(
+    app: &App,
+    exchange: &Arc<Exchange>,
+    cache: &HttpCache,
+    cached: &Cached,
+) -> Response<Outbound> {
+    if cached.looked.request().directives.only_if_cached
+        && cached.first(cache, exchange.route.engine.now().mono) == Decision::OnlyIfCached
+    {
+        return refuse::nothing_kept();
+    }
+    let bring = |moment, now| exchange.bring(cache, cached, moment, now);
+    let key = || exchange.together(cached);
+    let usable = |fetched: &Reply| exchange.may_share(cache, cached, fetched);
+    let together = if exchange.asks_alone(cached) {
+        Together::Alone(&key)
+    } else {
+        Together::Shared(&key)
+    };
+    let work = Arc::clone(exchange);
+    let work = move |_call, permit| {
+        let work = Arc::clone(&work);
+        async move { work.attempt(permit).await }
+    };
+    let guard = &exchange.route.guard;
+    let end = guard.call_held(&bring, together, Some(&usable), work).await;
+    answer(app, exchange, end)
+}
+
+fn answer(
+    app: &App,
+    exchange: &Exchange,
+    end: Result<Answer<Reply, Trouble>, Unanswered<Trouble>>,
+) -> Response<Outbound> {
+    let mut response = respond(exchange, end, &app.labels);
+    if exchange.repeats() {
+        repeat::mark(&mut response);
+    }
+    response
+}
+
+/// Why a request becomes no call.
+struct Refused {
+    kind: ProblemKind,
+    detail: Option<String>,
+    /// The methods that the address takes.
+    allow: Option<HeaderValue>,
+}
+
+impl Refused {
+    const fn because(kind: ProblemKind, detail: Option<String>) -> Self {
+        Self {
+            kind,
+            detail,
+            allow: None,
+        }
+    }
+
+    fn of(nobody: Nobody) -> Self {
+        match nobody {
+            Nobody::NoRoute => Self::because(ProblemKind::NoSuchRoute, None),
+            Nobody::OtherMethods(allow) => Self {
+                allow: Some(allow),
+                ..Self::because(ProblemKind::MethodNotAllowed, None)
+            },
+        }
+    }
+}
 
 /// What a request asks for.
 enum Asked {
@@ -89,10 +179,10 @@ enum Asked {
 }
 
 /// Checks a request and finds out what it asks for.
-fn prepare(app: &App, peer: &Arc<Peer>, request: http::request::Parts) -> Result<Asked, Refused> {
-    let bad = |detail: &str| (ProblemKind::BadRequest, Some(detail.to_owned()));
+fn prepare(app: &App, peer: &Arc<Peer>, mut request: http::request::Parts) -> Result<Asked, Refused> {
+    let bad = |detail: &str| Refused::because(ProblemKind::BadRequest, Some(detail.to_owned()));
     if request.method == Method::CONNECT || request.method == Method::TRACE {
-        return Err((ProblemKind::MethodNotImplemented, None));
+        return Err(Refused::because(ProblemKind::MethodNotImplemented, None));
     }
     let authority = authority::of_request(&request.uri, &request.headers).map_err(bad)?;
     let path = request.uri.path();
@@ -102,30 +192,48 @@ fn prepare(app: &App, peer: &Arc<Peer>, request: http::request::Parts) -> Result
     if request.method == Method::OPTIONS && (path == "*" || is_last_hop(&request.headers).map_err(bad)?) {
         return Ok(Asked::Options);
     }
-    let served = app
-        .router
-        .find(path)
-        .and_then(|number| app.served.get(number))
-        .ok_or((ProblemKind::NoSuchRoute, None))?;
+    let served = app.served.find(&request, &authority).map_err(Refused::of)?;
     let is_read = request.method == Method::GET || request.method == Method::HEAD;
-    let Some(route) = served.reads.as_ref().filter(|_| is_read) else {
-        let passing = served
-            .passes
-            .as_ref()
-            .ok_or((ProblemKind::MethodNotAllowed, None))?;
-        return Ok(Asked::Pass(Box::new(Passed {
-            passing: Arc::clone(passing),
-            request,
-            authority,
-            peer: Arc::clone(peer),
-        })));
+    let (route, passing) = (served.reads.as_ref().filter(|_| is_read), served.passes.as_ref());
+    let route = match (route, passing) {
+        (Some(route), _) => route,
+        (None, Some(passing)) => {
+            let keepers = if request.method.is_safe() {
+                Vec::new()
+            } else {
+                app.served.keepers(&request)
+            };
+            return Ok(Asked::Pass(Box::new(Passed {
+                passing: Arc::clone(passing),
+                keepers,
+                request,
+                authority,
+                peer: Arc::clone(peer),
+            })));
+        }
+        // Nobody who does not take the method is found.
+        (None, None) => return Err(Refused::because(ProblemKind::NoSuchRoute, None)),
     };
     let parts = route
         .scope_of(path, request.uri.query())
-        .map_err(|detail| (ProblemKind::BadRequest, Some(detail)))?;
+        .map_err(|detail| Refused::because(ProblemKind::BadRequest, Some(detail)))?;
     let whose = Whose {
         authority: authority::normalised(&authority),
         parts,
+    };
+    for name in &route.normalise {
+        if *name == ACCEPT_ENCODING {
+            normalise_encoding(&mut request.headers);
+        } else {
+            normalise_language(&mut request.headers);
+        }
+    }
+    let cached = match &route.cache {
+        None => None,
+        Some(cache) => {
+            let looked = Cached::look(cache, &route.name, &whose, &request);
+            Some(looked.map_err(|error| bad(&error.to_string()))?)
+        }
     };
     let exchange = Arc::new(Exchange {
         route: Arc::clone(route),
@@ -134,6 +242,7 @@ fn prepare(app: &App, peer: &Arc<Peer>, request: http::request::Parts) -> Result
         peer: Arc::clone(peer),
         handed: Mutex::new(Handed::default()),
         connected: AtomicBool::new(false),
+        cached,
     });
     Ok(Asked::Read(exchange, whose))
 }
@@ -157,6 +266,11 @@ const NARROWING: [HeaderName; 4] = [RANGE, IF_RANGE, IF_NONE_MATCH, IF_MODIFIED_
 const PRECONDITIONS: [HeaderName; 2] = [IF_MATCH, IF_UNMODIFIED_SINCE];
 
 impl Exchange {
+    /// Tells whether the request may be sent once more after a failure.
+    pub(super) fn repeats(&self) -> bool {
+        self.route.retries && repeat::is_repeatable(&self.request.method)
+    }
+
     /// Tells whether the answer will be nobody else's, whatever it says: it is then not asked for together.
     fn is_one_callers_own(&self) -> bool {
         let facts = self.facts();

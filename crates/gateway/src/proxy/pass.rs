@@ -30,8 +30,8 @@ use super::{
     labels::Labels,
     outbound::Outbound,
     passing::Passing,
-    refuse,
-    route::Whose,
+    refuse, retiring,
+    route::{Route, Whose},
     stream::Stream,
     trouble::Trouble,
     upload::{Fault, Progress, Turn, Upload},
@@ -45,6 +45,8 @@ pub(super) struct Passed {
     pub(super) request: Parts,
     pub(super) authority: HeaderValue,
     pub(super) peer: Arc<Peer>,
+    /// The routes whose copies a write may make wrong.
+    pub(super) keepers: Vec<Arc<Route>>,
 }
 
 /// What call and work share.
@@ -73,6 +75,8 @@ impl Passed {
                 "its stated length is over the limit; nothing was sent on",
             )
         })?;
+        // A client takes its time for a body, which says nothing about the dependency.
+        let is_slow = !upload.is_empty();
         let shared = Arc::new(Shared {
             asked: self,
             upload: progress,
@@ -85,7 +89,13 @@ impl Passed {
             result.inspect_err(|trouble| work.asked.passing.upstream.note(trouble))
         };
         let end = {
-            let mut call = pin!(passing.guard.call(work));
+            let mut call = pin!(async {
+                if is_slow {
+                    passing.guard.call_slow(work).await
+                } else {
+                    passing.guard.call(work).await
+                }
+            });
             poll_fn(|context| match call.as_mut().poll(context) {
                 Poll::Ready(end) => Poll::Ready(Ok(end)),
                 // The call is dropped where it stands, and so is the connection.
@@ -125,9 +135,10 @@ impl Shared {
             stream.end_now().await;
         }
         let status = parts.status;
-        self.retire_copies(status);
+        self.retire_copies(status, &parts.headers);
         let mut headers = parts.headers;
         strip_hop_by_hop(&mut headers);
+        passing.upstream.rewrite.response.apply(&mut headers);
         passing.via.append(&mut headers, parts.version);
         *self.answer.lock() = Some((headers, stream));
         if in_error_set(status) {
@@ -144,9 +155,18 @@ impl Shared {
             request,
             authority,
             peer,
+            ..
         } = &self.asked;
         let outgoing = |upload| {
-            let mut outgoing = forward::outgoing(request, authority, peer, &passing.via, Sent::All, upload);
+            let mut outgoing = forward::outgoing(
+                request,
+                authority,
+                peer,
+                &passing.via,
+                &passing.upstream.rewrite,
+                Sent::All,
+                upload,
+            );
             if request.method == Method::OPTIONS {
                 one_hop_less(outgoing.headers_mut());
             }
@@ -183,32 +203,34 @@ impl Shared {
     }
 
     /// Takes away what is kept for the target of a write that worked (rule C27).
-    fn retire_copies(&self, status: StatusCode) {
+    fn retire_copies(&self, status: StatusCode, answered: &HeaderMap) {
         let Passed {
-            passing,
             request,
             authority,
+            keepers,
             ..
         } = &self.asked;
-        let Some(route) = passing
-            .reads
-            .as_ref()
-            .filter(|route| route.keeps || route.coalesces)
-        else {
-            return;
-        };
         if !retires_target(&request.method, status) {
             return;
         }
         let uri = &request.uri;
-        // Without its scope parts no read of this target was ever let in.
-        if let (Ok(parts), Some(target)) = (route.scope_of(uri.path(), uri.query()), uri.path_and_query()) {
-            let whose = Whose {
-                authority: authority::normalised(authority),
-                parts,
-            };
-            // An empty part is refused above.
-            let _kept = route.guard.forget(whose, target.as_str());
+        for route in keepers {
+            if let Some(cache) = &route.cache {
+                retiring::retire_after(route, cache, (authority, uri), answered);
+            }
+            if !(route.keeps || route.coalesces) {
+                continue;
+            }
+            // Without its scope parts no read of this target was ever let in.
+            if let (Ok(parts), Some(target)) = (route.scope_of(uri.path(), uri.query()), uri.path_and_query())
+            {
+                let whose = Whose {
+                    authority: authority::normalised(authority),
+                    parts,
+                };
+                // An empty part is refused above.
+                let _kept = route.guard.forget(whose, target.as_str());
+            }
         }
     }
 

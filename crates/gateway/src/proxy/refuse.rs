@@ -10,10 +10,7 @@ use evenkeel_http::{
     problem::{Problem, ProblemKind, SkippedRung},
     proxy_status::{ProxyError, ProxyStatus},
 };
-use http::{
-    Response, StatusCode,
-    header::{ALLOW, HeaderValue},
-};
+use http::{Response, StatusCode};
 
 use super::{labels, outbound::Outbound, trouble::Trouble};
 
@@ -33,12 +30,12 @@ pub(super) fn misdirected(kind: ProblemKind, detail: Option<&str>) -> Response<O
         received_status: None,
     };
     status.append_to(response.headers_mut());
-    if kind == ProblemKind::MethodNotAllowed {
-        response
-            .headers_mut()
-            .insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
-    }
     response
+}
+
+/// Answers a request that wants nothing but what is kept, when nothing usable is.
+pub(super) fn nothing_kept() -> Response<Outbound> {
+    of_problem(&Problem::new(ProblemKind::NothingKept))
 }
 
 /// Answers `OPTIONS` for the gateway itself: there is nothing to say, and nobody to ask.

@@ -95,10 +95,14 @@ impl Scrape {
             .iter()
             .zip(&routes)
             .flat_map(|(route, (name, counts, reach))| {
-                let own = Why::all().map(move |why| (why.as_str(), route.not_kept(why)));
-                let engine = [evenkeel::NotKept::TooBig, evenkeel::NotKept::Superseded]
-                    .map(|why| (why.as_str(), counts.not_kept(why)));
-                own.chain(engine)
+                // Two of the words are said by the store of snapshots as well as by the shelf.
+                let by_the_store = |why| match why {
+                    Why::TooBig => counts.not_kept(evenkeel::NotKept::TooBig),
+                    Why::Superseded => counts.not_kept(evenkeel::NotKept::Superseded),
+                    _ => 0,
+                };
+                Why::all()
+                    .map(move |why| (why.as_str(), route.not_kept(why) + by_the_store(why)))
                     .filter(move |(_, count)| *count > 0 || reach.keeps)
                     .map(move |(why, count)| (vec![*name, why], count))
             });
@@ -145,6 +149,11 @@ impl Scrape {
                 .map(move |(class, count)| (vec![dependency.name(), class.as_str()], count))
         });
         out.write(&series::ATTEMPTS, attempts)?;
+        let with_retries = || all().filter(|one| one.contract().retry().is_some());
+        let made = with_retries().map(|one| (vec![one.name()], one.retries().made));
+        out.write(&series::RETRIES, made)?;
+        let denied = with_retries().map(|one| (vec![one.name()], one.retries().denied));
+        out.write(&series::RETRIES_DENIED, denied)?;
         let states = [State::Closed, State::Open, State::HalfOpen];
         let state = all().flat_map(|dependency| {
             let now = dependency.status().state;

@@ -90,7 +90,7 @@ where
                                     if self.bring.is_some()
                                         && let step @ Step::Serve(..) = self.look_up()
                                     {
-                                        return self.finish(step);
+                                        return Err(step);
                                     }
                                     break;
                                 }

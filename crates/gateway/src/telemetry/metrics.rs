@@ -331,7 +331,9 @@ impl Reach {
             return match ending {
                 Ending::Answered(Rung::Live) | Ending::Abandoned | Ending::Cut => true,
                 Ending::Answered(Rung::Fresh) => self.has_fresh,
-                Ending::Answered(Rung::Stale | Rung::Default) | Ending::Refused | Ending::Failed => false,
+                Ending::Answered(Rung::Stale | Rung::Alternate | Rung::Default)
+                | Ending::Refused
+                | Ending::Failed => false,
             };
         };
         let possible = match reason {

@@ -87,7 +87,7 @@ async fn a_copy_is_brought_once_more_when_asking_has_failed_and_judged_as_it_is_
         held.facts.forbidden = moments.lock().len() > 2;
         Some(held)
     };
-    let mut ask = async || {
+    let ask = async || {
         guard
             .call_held(&bring, Together::Alone(&key), None, |_, permit| async move {
                 drop(permit);

@@ -37,7 +37,10 @@ fn label(answer: &Answer) -> Vec<(String, String)> {
                 BareItem::Integer(number) => i64::from(*number).to_string(),
                 BareItem::Token(token) => token.as_str().to_owned(),
                 BareItem::String(text) => text.as_str().to_owned(),
-                other => panic!("{other:?}"),
+                other @ (BareItem::Decimal(_)
+                | BareItem::ByteSequence(_)
+                | BareItem::Date(_)
+                | BareItem::DisplayString(_)) => panic!("{other:?}"),
             };
             (key.as_str().to_owned(), value)
         })

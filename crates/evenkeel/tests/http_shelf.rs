@@ -311,3 +311,48 @@ fn bodies_are_shared_not_copied() {
     };
     assert_eq!(body().as_ptr(), body().as_ptr());
 }
+
+#[test]
+fn a_scope_beyond_its_share_makes_room_from_its_own_and_leaves_others_alone() {
+    let shelf = Shelf::with_shares(1 << 20, 100_000);
+    let cache = HttpCache::new(&shelf, CacheRules::plain(Sharing::Shared));
+    let fields = headers(LASTING);
+    let anybody = HeaderMap::new();
+    let key = |tenant: &str, n: u32| {
+        let target = format!("/{n}");
+        let key = UriKey::of("r", &("http", "a.example", tenant), &target).unwrap();
+        key.with_budget(&target)
+    };
+    let put = |tenant: &str, n: u32| {
+        let key = key(tenant, n);
+        let looked = cache.look(&key, &Method::GET, &anybody);
+        let arrived = Arrived {
+            status: StatusCode::OK,
+            headers: &fields,
+            began: at(0).mono,
+            at: at(0),
+        };
+        let body = Bytes::from(vec![b'x'; 1000]);
+        let stored = cache.store(&key, &looked, &anybody, (&arrived, &fields), &body);
+        assert_eq!(stored.unwrap().stored, Ok(()));
+    };
+    let holds = |tenant: &str, n: u32| {
+        cache
+            .look(&key(tenant, n), &Method::GET, &anybody)
+            .chosen()
+            .is_some()
+    };
+    for n in 0..10 {
+        put("small", n);
+    }
+    for n in 0..500 {
+        put("large", n);
+        put("large", 499); // again and again: it is charged once
+    }
+    assert!((0..10).all(|n| holds("small", n)));
+    assert!(!holds("large", 0) && holds("large", 498));
+    let held = (0..500).filter(|n| holds("large", *n)).count();
+    assert!((40..=104).contains(&held), "{held}");
+    assert_eq!(shelf.uris(), held + 10);
+    assert!(shelf.bytes() <= (1 << 20) / 10 + 20_000, "{}", shelf.bytes());
+}

@@ -45,7 +45,7 @@ impl Cached {
         request: &Parts,
     ) -> Result<Self, EmptyScopePart> {
         let target = request.uri.path_and_query().map_or("", |target| target.as_str());
-        let key = UriKey::of(route, whose, target)?;
+        let key = whose.key(route, target)?;
         let looked = cache.look(&key, &request.method, &request.headers);
         Ok(Self {
             key,

@@ -79,6 +79,16 @@ impl DependencyDraft {
         }
         let breaker = self.breaker.map(|rules| {
             rules.check("breaker", &mut problems);
+            if let (Some(slow), Some(timeout)) = (rules.slow, self.timeout)
+                && slow.after >= timeout
+            {
+                problems.add(
+                    "breaker.slow_after",
+                    &alloc::format!("{:?}, not shorter than the timeout of {timeout:?}", slow.after),
+                    "less than `timeout`: what takes longer than that has failed already",
+                    "lower it, or raise `timeout`",
+                );
+            }
             if let (Some(lease), Some(timeout)) = (rules.lease, self.timeout)
                 && lease < timeout
             {
@@ -301,7 +311,7 @@ impl ReadDraft {
             }
         }
         self.refresh
-            .check(self.fresh_for, &ladder, self.exact, &mut problems);
+            .check(self.fresh_for, self.deadline, &ladder, self.exact, &mut problems);
         for (on, setting) in [
             (self.fresh_for.is_some(), "fresh_for"),
             (self.coalesce, "coalesce"),

@@ -146,8 +146,8 @@ mod time;
 
 pub use age::{Age, Facts};
 pub use breaker::{
-    Admission, Asker, BreakerRules, Cause, Changes, Gate, Generation, OpenFor, Probe, Ratio, Recovery, State,
-    Transition, Trip, TripRule,
+    Admission, Asker, BreakerRules, Cause, Changes, Gate, Generation, OpenFor, Over, Probe, Ratio, Recovery,
+    SlowRatio, State, Transition, Trip, TripRule,
 };
 pub use bulkhead::{Bulkhead, acquire_all};
 pub use call::{ReadCall, Step};
@@ -165,7 +165,7 @@ pub use problem::{Problem, Problems};
 pub use ramp::{RampRules, Stage};
 pub use reason::{Reason, Skipped};
 pub use refresh::{Refresh, RefreshRules};
-pub use retry::{Failed, NoRetry, Retry, RetryRules};
+pub use retry::{Advice, Failed, NoRetry, Retry, RetryRules};
 pub use rng::Rng;
 pub use snapshot::{Keep, replaces};
 pub use steering::Steering;

@@ -134,7 +134,8 @@ fn load_is_measured_when_an_answer_begins_whoever_takes_how_long_for_the_rest() 
             patience: 5000,
             ..Lines::NONE
         });
-        assert!(dependency.answered(&mut pass, Class::Answer, head));
+        let waits = dependency.answered(&mut pass, Class::Answer, Lane::new(0), head);
+        assert_eq!(waits, (true, None));
         assert_eq!(dependency.settle(pass, class, true, Lane::new(0), end), None);
         dependency.release();
         let notes = meter.notes();

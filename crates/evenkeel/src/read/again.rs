@@ -2,9 +2,9 @@
 //! It exists as one loop around the one way of making an attempt, for calls and for flights alike.
 //! It refuses to repeat work that was not handed in as repeatable, or that still goes on.
 
-use std::{pin::Pin, sync::Arc, time::Duration};
+use std::{pin::Pin, sync::Arc};
 
-use evenkeel_core::{Class, Deadline, Failed, HoldMode, Mono, NoRetry, Retry};
+use evenkeel_core::{Advice, Class, Deadline, Failed, HoldMode, Mono, NoRetry, Retry};
 
 use crate::{
     dependency,
@@ -51,9 +51,29 @@ where
     T: Clone + Send + Sync + 'static,
     E: Send + Sync + 'static,
 {
+    /// Makes an attempt, and further ones where its work may be repeated and the dependency grants them.
+    pub(super) async fn attempts<F, Fut>(
+        self: &Arc<Self>,
+        key: Option<&Key>,
+        ticket: &mut Ticket<'static>,
+        retries: Option<&Retries<T, E>>,
+        work: F,
+    ) -> Attempted<T, E>
+    where
+        F: FnOnce(Call<'static>, Option<Permit<'static>>) -> Fut,
+        Fut: Future<Output = Result<T, E>>,
+    {
+        let first = self.attempt(key, ticket, work).await;
+        match retries {
+            // Boxed: what few calls need is not to be carried by all.
+            Some(retries) => Box::pin(self.again(key, ticket, first, retries)).await,
+            None => first,
+        }
+    }
+
     /// Makes further attempts after one that came to `attempted` under `ticket`, for as long as the dependency grants
     /// them, and returns what the last one came to. Where none is granted that is `attempted` itself.
-    pub(super) async fn again(
+    async fn again(
         self: &Arc<Self>,
         key: Option<&Key>,
         ticket: &mut Ticket<'static>,
@@ -124,37 +144,43 @@ where
         match attempted {
             Attempted::Value { value, .. } => Some(Failed {
                 class: self.class_of(value),
-                said: self.said_by(value),
+                advice: self.advice_of_value(value),
             }),
             Attempted::Error { class, error, .. } => Some(Failed {
                 class: *class,
-                said: error.as_ref().and_then(|error| self.said_with(error)),
+                advice: error
+                    .as_ref()
+                    .map_or(Advice::Whenever, |error| self.advice_of_error(error)),
             }),
             Attempted::Untimed => None,
         }
     }
 
-    /// Returns how long the dependency asks to be left alone with a value, such as an HTTP 429.
-    fn said_by(&self, value: &T) -> Option<Duration> {
-        self.retry_after_of.as_ref().and_then(|said| said(value))
+    fn advice_of_value(&self, value: &T) -> Advice {
+        self.advice_of
+            .as_ref()
+            .map_or(Advice::Whenever, |advice| advice(value))
     }
 
-    /// Returns how long the dependency asks to be left alone with an error.
-    fn said_with(&self, error: &E) -> Option<Duration> {
-        self.retry_after.as_ref().and_then(|said| said(error))
+    fn advice_of_error(&self, error: &E) -> Advice {
+        self.advice
+            .as_ref()
+            .map_or(Advice::Whenever, |advice| advice(error))
     }
 
     /// Leaves a busy dependency alone, by what came with a value.
     pub(super) fn heed_value(&self, class: Class, value: &T, now: Mono) {
         if class == Class::Busy {
-            self.dependency.0.seat.heed(class, self.said_by(value), now);
+            let advice = self.advice_of_value(value);
+            self.dependency.0.seat.heed(class, advice, now);
         }
     }
 
     /// Leaves a busy dependency alone, by what came with an error.
     pub(super) fn heed_error(&self, class: Class, error: &E, now: Mono) {
         if class == Class::Busy {
-            self.dependency.0.seat.heed(class, self.said_with(error), now);
+            let advice = self.advice_of_error(error);
+            self.dependency.0.seat.heed(class, advice, now);
         }
     }
 }

@@ -32,13 +32,7 @@ where
         Fut: Future<Output = Result<T, E>>,
     {
         let attempted = {
-            let mut attempt = pin!(async {
-                let first = self.attempt(key, &mut ticket, work).await;
-                match retries {
-                    Some(retries) => Box::pin(self.again(key, &mut ticket, first, retries)).await,
-                    None => first,
-                }
-            });
+            let mut attempt = pin!(self.attempts(key, &mut ticket, retries, work));
             let mut abandoned = pin!(flight.abandoned());
             poll_fn(|context| match attempt.as_mut().poll(context) {
                 Poll::Ready(attempted) => Poll::Ready(Some(attempted)),

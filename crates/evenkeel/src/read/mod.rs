@@ -7,17 +7,20 @@ mod apart;
 mod attempt;
 mod build_refresh;
 mod builder;
+mod held;
 mod owned;
 mod refresh;
 mod repeat;
 mod running;
 mod shared;
+mod slow;
 
 use std::{fmt, marker::PhantomData, pin::pin, sync::Arc, time::SystemTime};
 
 use evenkeel_core::{Asker, Mono, Problems, ReadContract, Step};
 
 pub use builder::{Classified, Classifier, LadderRung, ReadBuilder, Terms, Unclassified, default, stale};
+pub use held::{Bring, Held, Moment, Together};
 
 use crate::{
     answer::{Answer, Unanswered},

@@ -35,7 +35,7 @@ pub(super) struct Forwarding {
 }
 
 /// Keys that mean something for reads alone, and why.
-const FOR_READS: [(&str, &str); 8] = [
+const FOR_READS: [(&str, &str); 10] = [
     ("ladder", "nothing may stand in for what is forwarded"),
     ("when_busy", "nothing may stand in for what is forwarded"),
     ("keep_if", "nothing of what is forwarded is kept"),
@@ -43,6 +43,8 @@ const FOR_READS: [(&str, &str); 8] = [
     ("exact", "what is forwarded is always exact"),
     ("coalesce", "each request is forwarded by itself"),
     ("max_body", "bodies flow as they come"),
+    ("freshness", "nothing of what is forwarded is kept"),
+    ("ignore_cookies", "nothing of what is forwarded is kept"),
     ("other_methods", "every method is forwarded"),
 ];
 
@@ -173,6 +175,8 @@ mod tests {
             ("exact", "true"),
             ("coalesce", "true"),
             ("max_body", "\"1MiB\""),
+            ("freshness", "\"origin\""),
+            ("ignore_cookies", "[\"theme\"]"),
             ("other_methods", "\"pass\""),
         ] {
             let shown = problems("pass", &format!("{key} = {value}"));

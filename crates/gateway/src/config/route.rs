@@ -5,17 +5,20 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use evenkeel::http::IgnoredCookies;
 use evenkeel_core::{ReadDraft, RefreshRules, RungRule, WhenBusy};
 use evenkeel_http::directives::ResponseDirectives;
 use http::{HeaderMap, HeaderValue, StatusCode, header::CACHE_CONTROL};
 use toml::{Spanned, de::DeValue};
 
 use super::{
+    caching::{self, Caching},
     conditions::{self, Conditions},
     forwarding::{self, Class, OtherMethods},
     keys,
     pattern::Pattern,
     reader::{Fields, listed},
+    refresh,
 };
 
 /// One route.
@@ -51,6 +54,12 @@ pub struct Route {
     pub max_body: usize,
     /// Whether calls at the same time for the same key share one attempt.
     pub coalesce: bool,
+    /// How it caches; `None` where it always asks.
+    pub caching: Option<Caching>,
+    /// The cookies that have no influence on answers.
+    pub ignored_cookies: IgnoredCookies,
+    /// When copies answer although nothing has failed.
+    pub refresh: RefreshRules,
 }
 
 /// Where a scope part comes from. A request without it is refused.
@@ -176,16 +185,24 @@ pub(super) fn read(dependencies: &[String], earlier: &[Route], mut fields: Field
     let keep_if = keep_if(&mut fields);
     let max_body = fields.size("max_body", 1, 1 << 30, "\"1MiB\"");
     let coalesce = fields.boolean("coalesce").unwrap_or_default();
-    let stale = ladder.iter().any(|rung| matches!(rung, Rung::Stale(_)));
+    let caching = caching::read(&mut fields);
+    let ignored_cookies = caching::ignored_cookies(&mut fields);
+    let keeps = caching.is_some() || ladder.iter().any(|rung| matches!(rung, Rung::Stale(_)));
+    let refresh = refresh::read(&mut fields);
     let is_read = forwarding.class == Class::Read;
     for (key, useless, needs) in [
         ("when_busy", ladder.is_empty() && is_read, "a ladder"),
         (
             "max_body",
-            ladder.is_empty() && !coalesce && is_read,
-            "a ladder or `coalesce`",
+            ladder.is_empty() && !coalesce && caching.is_none() && is_read,
+            "a ladder, `coalesce` or `freshness`",
         ),
-        ("keep_if", !stale && is_read, "a stale rung"),
+        ("keep_if", !keeps && is_read, "a stale rung or `freshness`"),
+        (
+            "ignore_cookies",
+            !keeps && !coalesce && is_read,
+            "a stale rung, `coalesce` or `freshness`",
+        ),
     ] {
         if useless && fields.has(key) {
             fields.problem(
@@ -206,7 +223,7 @@ pub(super) fn read(dependencies: &[String], earlier: &[Route], mut fields: Field
             exact,
             when_busy,
             coalesce,
-            refresh: RefreshRules::default(),
+            refresh,
         };
         if let Err(found) = draft.check() {
             fields.absorb(found);
@@ -230,6 +247,9 @@ pub(super) fn read(dependencies: &[String], earlier: &[Route], mut fields: Field
             .and_then(|bytes| usize::try_from(bytes).ok())
             .unwrap_or(Route::MAX_BODY),
         coalesce,
+        caching,
+        ignored_cookies,
+        refresh,
     })
 }
 

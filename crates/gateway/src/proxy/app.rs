@@ -11,12 +11,13 @@ use std::{
     time::Duration,
 };
 
-use evenkeel::{BreakerBuilder, Dependency, Engine, Memory, Problems, Resource};
+use evenkeel::{BreakerBuilder, Dependency, Engine, Memory, Problems, Resource, http::Shelf};
 use evenkeel_core::{BreakerRules, OpenFor};
 use evenkeel_http::{hop::Via, problem::ProblemKind};
 
 use super::{
     buffers::Buffers,
+    caching,
     labels::{self, Labels},
     limits::Limits,
     passing::Passing,
@@ -46,6 +47,7 @@ pub struct App {
     /// Where a line is written about each request; opened when the gateway starts.
     pub(crate) access: Option<AccessLog>,
     pub(crate) memory: Memory<super::whole::Reply>,
+    pub(crate) shelf: Shelf,
     pub(crate) buffers: Buffers,
     pub(crate) limits: Limits,
     trusted: Vec<Network>,
@@ -78,10 +80,11 @@ impl App {
             problems.add("gateway", &error.to_string(), "a token", "rename it");
             problems
         })?;
-        let memory = Memory::new(contract.gateway.memory as u64);
+        let (memory, shelf) = caching::stores(contract);
         let common = Common {
             engine: engine.clone(),
             memory: memory.clone(),
+            shelf: shelf.clone(),
             buffers: Buffers::new(contract.gateway.buffers),
             limits,
             via,
@@ -111,6 +114,7 @@ impl App {
             access: None,
             engine: common.engine,
             memory,
+            shelf,
             buffers: common.buffers,
             limits,
             trusted: contract.gateway.trusted_peers.clone(),
@@ -284,6 +288,9 @@ fn dependencies(
         if let Some(rules) = &dependency.ramp {
             builder = builder.ramp_rules(rules.clone());
         }
+        if let Some(rules) = dependency.retry {
+            builder = builder.retry(rules);
+        }
         if let Some(rules) = dependency.learned_limit {
             builder = builder.learned_limit(rules);
         }
@@ -309,7 +316,10 @@ fn with_rules(mut breaker: BreakerBuilder, rules: &BreakerRules) -> BreakerBuild
         breaker = breaker.consecutive(failures);
     }
     if let Some(ratio) = rules.ratio {
-        breaker = breaker.failure_ratio(ratio.failures_ppm, ratio.window, ratio.min_calls);
+        breaker = breaker.failure_ratio_over(ratio.failures_ppm, ratio.window, ratio.min_calls);
+    }
+    if let Some(slow) = rules.slow {
+        breaker = breaker.slow_ratio(slow.after, slow.slow_ppm, slow.window, slow.min_calls);
     }
     breaker = match rules.open_for {
         OpenFor::Manual => breaker.open_until_probed(),

@@ -7,12 +7,19 @@ use std::sync::{
     atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
-use evenkeel_http::{facts::Reuse, problem::ProblemKind, reuse::given_from_shared};
+use evenkeel::{Answer, Together, Unanswered, Usable, http::HttpCache};
+use evenkeel_http::{
+    accept::{normalise_encoding, normalise_language},
+    decision::Decision,
+    facts::Reuse,
+    problem::ProblemKind,
+    reuse::given_from_shared,
+};
 use http::{
     HeaderMap, HeaderName, HeaderValue, Method, Request, Response,
     header::{
-        ALLOW, HOST, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE, MAX_FORWARDS,
-        RANGE,
+        ACCEPT_ENCODING, ALLOW, HOST, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE,
+        IF_UNMODIFIED_SINCE, MAX_FORWARDS, RANGE,
     },
 };
 use hyper::body::Incoming;
@@ -21,15 +28,17 @@ use parking_lot::Mutex;
 use super::{
     app::App,
     authority,
+    cached::Cached,
     exchange::{Exchange, Handed},
     outbound::Outbound,
     pass::Passed,
     peer::Peer,
-    refuse,
+    refuse, repeat,
     respond::respond,
     route::Whose,
     router::has_dot_segment,
     served::Nobody,
+    trouble::Trouble,
     watched::Watched,
     whole::Reply,
 };
@@ -44,7 +53,7 @@ pub(crate) async fn handle(app: &App, peer: &Arc<Peer>, request: Request<Incomin
         .access
         .as_ref()
         .map(|access| access.begin(described(&head, peer)));
-    let (response, came_to) = answer(app, peer, head, body).await;
+    let (response, came_to) = answered(app, peer, head, body).await;
     if let Some(record) = &mut record {
         record.status = Some(response.status());
         record.came_to = came_to;
@@ -68,7 +77,7 @@ fn described(head: &http::request::Parts, peer: &Peer) -> AccessedRequest {
 }
 
 /// Returns the answer to one request, and what its call came to if it became one.
-async fn answer(
+async fn answered(
     app: &App,
     peer: &Arc<Peer>,
     head: http::request::Parts,
@@ -102,6 +111,9 @@ fn misdirected(app: &App, kind: ProblemKind, detail: Option<&str>) -> Response<O
 
 /// Makes the call of a read and answers with its end.
 async fn read(app: &App, exchange: &Arc<Exchange>, whose: Whose) -> (Response<Outbound>, Option<CameTo>) {
+    if let Some((cache, cached)) = exchange.route.cache.as_ref().zip(exchange.cached.as_ref()) {
+        return read_cached(app, exchange, cache, cached).await;
+    }
     let usable = |held: &Reply| exchange.may_be_given(held);
     let target = exchange
         .request
@@ -109,24 +121,69 @@ async fn read(app: &App, exchange: &Arc<Exchange>, whose: Whose) -> (Response<Ou
         .path_and_query()
         .map_or("", |target| target.as_str());
     let work = Arc::clone(exchange);
-    let work = move |_call, permit| async move {
-        work.run(permit)
-            .await
-            .inspect_err(|trouble| work.route.upstream.note(trouble))
+    let work = move |_call, permit| {
+        let work = Arc::clone(&work);
+        async move { work.attempt(permit).await }
     };
     let guard = &exchange.route.guard;
     let shares = exchange.route.coalesces || guard.contract().refreshes();
-    let end = if shares && exchange.is_one_callers_own() {
-        guard.call_alone(whose, target, Some(&usable), work).await
-    } else {
-        guard.call_work(whose, target, Some(&usable), work).await
+    let is_own = shares && exchange.is_one_callers_own();
+    let usable: Usable<'_, Reply> = Some(&usable);
+    let end = match (exchange.repeats(), is_own) {
+        (false, false) => guard.call_work(whose, target, usable, work).await,
+        (false, true) => guard.call_alone(whose, target, usable, work).await,
+        (true, false) => guard.call_repeatable_work(whose, target, usable, work).await,
+        (true, true) => guard.call_repeatable_alone(whose, target, usable, work).await,
     };
+    end_of_read(app, exchange, end)
+}
+
+/// Answers one request on a route that caches.
+async fn read_cached(
+    app: &App,
+    exchange: &Arc<Exchange>,
+    cache: &HttpCache,
+    cached: &Cached,
+) -> (Response<Outbound>, Option<CameTo>) {
+    if cached.looked.request().directives.only_if_cached
+        && cached.first(cache, exchange.route.engine.now().mono) == Decision::OnlyIfCached
+    {
+        return (refuse::nothing_kept(), None);
+    }
+    let bring = |moment, now| exchange.bring(cache, cached, moment, now);
+    let key = || exchange.together(cached);
+    let usable = |fetched: &Reply| exchange.may_share(cache, cached, fetched);
+    let together = if exchange.asks_alone(cached) {
+        Together::Alone(&key)
+    } else {
+        Together::Shared(&key)
+    };
+    let work = Arc::clone(exchange);
+    let work = move |_call, permit| {
+        let work = Arc::clone(&work);
+        async move { work.attempt(permit).await }
+    };
+    let guard = &exchange.route.guard;
+    let end = guard.call_held(&bring, together, Some(&usable), work).await;
+    end_of_read(app, exchange, end)
+}
+
+/// Answers with the end of a call.
+fn end_of_read(
+    app: &App,
+    exchange: &Exchange,
+    end: Result<Answer<Reply, Trouble>, Unanswered<Trouble>>,
+) -> (Response<Outbound>, Option<CameTo>) {
     // Only the line about the request wants to know.
     let came_to = app
         .access
         .as_ref()
         .map(|_| CameTo::of(&exchange.route.name, &end));
-    (respond(exchange, end, &app.labels), came_to)
+    let mut response = respond(exchange, end, &app.labels);
+    if exchange.repeats() {
+        repeat::mark(&mut response);
+    }
+    (response, came_to)
 }
 
 /// Why a request becomes no call.
@@ -168,7 +225,7 @@ enum Asked {
 }
 
 /// Checks a request and finds out what it asks for.
-fn prepare(app: &App, peer: &Arc<Peer>, request: http::request::Parts) -> Result<Asked, Refused> {
+fn prepare(app: &App, peer: &Arc<Peer>, mut request: http::request::Parts) -> Result<Asked, Refused> {
     let bad = |detail: &str| Refused::because(ProblemKind::BadRequest, Some(detail.to_owned()));
     if request.method == Method::CONNECT || request.method == Method::TRACE {
         return Err(Refused::because(ProblemKind::MethodNotImplemented, None));
@@ -211,6 +268,20 @@ fn prepare(app: &App, peer: &Arc<Peer>, request: http::request::Parts) -> Result
         authority: authority::normalised(&authority),
         parts,
     };
+    for name in &route.normalise {
+        if *name == ACCEPT_ENCODING {
+            normalise_encoding(&mut request.headers);
+        } else {
+            normalise_language(&mut request.headers);
+        }
+    }
+    let cached = match &route.cache {
+        None => None,
+        Some(cache) => {
+            let looked = Cached::look(cache, &route.name, &whose, &request);
+            Some(looked.map_err(|error| bad(&error.to_string()))?)
+        }
+    };
     let exchange = Arc::new(Exchange {
         route: Arc::clone(route),
         request,
@@ -218,6 +289,7 @@ fn prepare(app: &App, peer: &Arc<Peer>, request: http::request::Parts) -> Result
         peer: Arc::clone(peer),
         handed: Mutex::new(Handed::default()),
         connected: AtomicBool::new(false),
+        cached,
     });
     Ok(Asked::Read(exchange, whose))
 }
@@ -241,6 +313,11 @@ const NARROWING: [HeaderName; 4] = [RANGE, IF_RANGE, IF_NONE_MATCH, IF_MODIFIED_
 const PRECONDITIONS: [HeaderName; 2] = [IF_MATCH, IF_UNMODIFIED_SINCE];
 
 impl Exchange {
+    /// Tells whether the request may be sent once more after a failure.
+    pub(super) fn repeats(&self) -> bool {
+        self.route.retries && repeat::is_repeatable(&self.request.method)
+    }
+
     /// Tells whether the answer will be nobody else's, whatever it says: it is then not asked for together.
     fn is_one_callers_own(&self) -> bool {
         let facts = self.facts();

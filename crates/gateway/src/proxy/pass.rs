@@ -31,7 +31,7 @@ use super::{
     outbound::Outbound,
     passing::Passing,
     peer::Peer,
-    refuse,
+    refuse, retiring,
     route::{Route, Whose},
     stream::Stream,
     trouble::Trouble,
@@ -150,7 +150,7 @@ impl Shared {
             stream.end_now().await;
         }
         let status = parts.status;
-        self.retire_copies(status);
+        self.retire_copies(status, &parts.headers);
         let mut headers = parts.headers;
         strip_hop_by_hop(&mut headers);
         passing.upstream.rewrite.response.apply(&mut headers);
@@ -218,7 +218,7 @@ impl Shared {
     }
 
     /// Takes away what is kept for the target of a write that worked (rule C27).
-    fn retire_copies(&self, status: StatusCode) {
+    fn retire_copies(&self, status: StatusCode, answered: &HeaderMap) {
         let Passed {
             request,
             authority,
@@ -230,12 +230,24 @@ impl Shared {
             return;
         }
         let uri = &request.uri;
+        let scheme = peer.scheme(&request.headers);
+        let asked = retiring::Asked {
+            scheme,
+            authority,
+            target: uri,
+        };
         for route in keepers {
+            if let Some(cache) = &route.cache {
+                retiring::retire_after(route, cache, &asked, answered);
+            }
+            if !(route.keeps || route.coalesces) {
+                continue;
+            }
             // Without its scope parts no read of this target was ever let in.
             if let (Ok(parts), Some(target)) = (route.scope_of(uri.path(), uri.query()), uri.path_and_query())
             {
                 let whose = Whose {
-                    scheme: peer.scheme(&request.headers),
+                    scheme,
                     authority: authority::normalised(authority),
                     parts,
                 };

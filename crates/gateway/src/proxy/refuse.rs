@@ -33,6 +33,11 @@ pub(super) fn misdirected(kind: ProblemKind, detail: Option<&str>) -> Response<O
     response
 }
 
+/// Answers a request that wants nothing but what is kept, when nothing usable is.
+pub(super) fn nothing_kept() -> Response<Outbound> {
+    of_problem(&Problem::new(ProblemKind::NothingKept))
+}
+
 /// Answers `OPTIONS` for the gateway itself: there is nothing to say, and nobody to ask.
 pub(super) fn options() -> Response<Outbound> {
     let mut response = Response::new(Outbound::Empty);
@@ -98,8 +103,8 @@ const fn kind_of(reason: Option<Reason>) -> ProblemKind {
             ProblemKind::DependencyFailed
         }
         Some(Reason::TimedOut) => ProblemKind::TimedOut,
-        // What is served while it is revalidated is never refused.
-        Some(Reason::Fault | Reason::Revalidating) | None => ProblemKind::Fault,
+        // What is served while the dependency is being asked is never refused.
+        Some(Reason::Fault | Reason::Slow | Reason::Revalidating) | None => ProblemKind::Fault,
         Some(Reason::BreakerOpen | Reason::Ramping) => ProblemKind::BreakerOpen,
         Some(Reason::ProbeFailed) => ProblemKind::ProbeFailed,
         Some(Reason::AtCapacity) => ProblemKind::AtCapacity,
@@ -124,7 +129,7 @@ mod tests {
     #[test]
     fn the_status_follows_from_the_first_cause() {
         let status = |reason| kind_of(reason).status().as_u16();
-        let expected = [502, 504, 502, 502, 502, 500, 503, 503, 503, 503, 503, 500];
+        let expected = [502, 504, 502, 502, 502, 500, 503, 503, 503, 503, 503, 500, 500];
         assert_eq!(Reason::ALL.map(|reason| status(Some(reason))), expected);
         assert_eq!(status(None), 500);
     }

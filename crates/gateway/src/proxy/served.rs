@@ -83,7 +83,7 @@ impl AllServed {
                 served
                     .reads
                     .iter()
-                    .filter(|route| route.keeps || route.coalesces)
+                    .filter(|route| route.keeps || route.coalesces || route.cache.is_some())
                     .cloned(),
             );
         });

@@ -186,6 +186,11 @@ impl Stream {
         self.cut
     }
 
+    /// Gives the permit back: an answer without a body is done with, and the attempt goes on with another sending.
+    pub(super) fn give_up(mut self) -> Option<Permit<'static>> {
+        self.permit.take()
+    }
+
     /// Tells whether the body has ended and nothing of it is left to be given.
     pub(super) fn is_over(&self) -> bool {
         self.ahead.is_empty() && !self.cut && (self.link.is_none() || self.body.is_end_stream())

@@ -95,10 +95,14 @@ impl Scrape {
             .iter()
             .zip(&routes)
             .flat_map(|(route, (name, counts, reach))| {
-                let own = Why::all().map(move |why| (why.as_str(), route.not_kept(why)));
-                let engine = [evenkeel::NotKept::TooBig, evenkeel::NotKept::Superseded]
-                    .map(|why| (why.as_str(), counts.not_kept(why)));
-                own.chain(engine)
+                // Two of the words are said by the store of snapshots as well as by the shelf.
+                let by_the_store = |why| match why {
+                    Why::TooBig => counts.not_kept(evenkeel::NotKept::TooBig),
+                    Why::Superseded => counts.not_kept(evenkeel::NotKept::Superseded),
+                    _ => 0,
+                };
+                Why::all()
+                    .map(move |why| (why.as_str(), route.not_kept(why) + by_the_store(why)))
                     .filter(move |(_, count)| *count > 0 || reach.keeps)
                     .map(move |(why, count)| (vec![*name, why], count))
             });
@@ -145,6 +149,11 @@ impl Scrape {
                 .map(move |(class, count)| (vec![dependency.name(), class.as_str()], count))
         });
         out.write(&series::ATTEMPTS, attempts)?;
+        let with_retries = || all().filter(|one| one.contract().retry().is_some());
+        let made = with_retries().map(|one| (vec![one.name()], one.retries().made));
+        out.write(&series::RETRIES, made)?;
+        let denied = with_retries().map(|one| (vec![one.name()], one.retries().denied));
+        out.write(&series::RETRIES_DENIED, denied)?;
         let states = [State::Closed, State::Open, State::HalfOpen];
         let state = all().flat_map(|dependency| {
             let now = dependency.status().state;
@@ -270,6 +279,7 @@ struct Reach {
     has_ramp: bool,
     is_limited: bool,
     refuses_when_busy: bool,
+    has_soft_timeout: bool,
     revalidates: bool,
 }
 
@@ -281,6 +291,7 @@ impl Reach {
             keeps: contract.keeps_snapshots(),
             has_default: ladder.has_default(),
             refuses_when_busy: contract.when_busy() == WhenBusy::Refuse,
+            has_soft_timeout: contract.soft_timeout().is_some(),
             revalidates: contract.refreshes(),
             ..Self::without_rungs(route.guard.dependency())
         }
@@ -295,6 +306,7 @@ impl Reach {
             has_ramp: dependency.contract().ramp().is_some(),
             is_limited: dependency.is_limited(),
             refuses_when_busy: false,
+            has_soft_timeout: false,
             revalidates: false,
         }
     }
@@ -311,10 +323,11 @@ impl Reach {
             Reason::BreakerOpen | Reason::ProbeFailed => self.has_breaker,
             Reason::Ramping => self.has_ramp,
             Reason::AtCapacity => self.is_limited,
+            Reason::Slow => self.has_soft_timeout,
             Reason::Revalidating => self.revalidates,
             Reason::Busy | Reason::Fault | Reason::Held => false,
         };
-        if reason == Reason::Revalidating {
+        if matches!(reason, Reason::Slow | Reason::Revalidating) {
             return possible && ending == Ending::Answered(Rung::Stale);
         }
         let has_ladder = !self.refuses_when_busy || reason.was_attempted();
@@ -376,6 +389,7 @@ mod tests {
             has_ramp: false,
             is_limited: true,
             refuses_when_busy: true,
+            has_soft_timeout: false,
             revalidates: false,
         };
         let reached = |reach: &Reach, reason| {

@@ -88,6 +88,16 @@ pub(super) const ATTEMPTS: Series = counter(
     &["dependency", "class"],
     "Attempts at a dependency that have ended, by what they brought; refusals made here are none",
 );
+pub(super) const RETRIES: Series = counter(
+    "evenkeel_retries",
+    &["dependency"],
+    "Attempts that were made because the one before had failed; they are counted as attempts too",
+);
+pub(super) const RETRIES_DENIED: Series = counter(
+    "evenkeel_retries_denied",
+    &["dependency"],
+    "Attempts that were not made because the budget for retries was used up",
+);
 pub(super) const BREAKER_STATE: Series = gauge(
     "evenkeel_breaker_state",
     &["dependency", "state"],
@@ -211,6 +221,8 @@ pub const ALL: &[Series] = &[
     JOINED,
     REFRESHES,
     ATTEMPTS,
+    RETRIES,
+    RETRIES_DENIED,
     BREAKER_STATE,
     BREAKER_TRANSITIONS,
     NEXT_PROBE,

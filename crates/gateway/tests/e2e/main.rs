@@ -3,6 +3,10 @@
 
 mod accessed;
 mod bodies;
+mod cache_answers;
+mod cache_failures;
+mod cache_reuse;
+mod cache_sharing;
 mod capacity;
 mod failures;
 mod framing;
@@ -11,6 +15,7 @@ mod lifecycle;
 mod passing;
 mod recovery;
 mod requests;
+mod retries;
 mod rewriting;
 mod routing;
 mod sharing;

@@ -27,6 +27,7 @@ pub const DEPENDENCY: &[&str] = &[
     "ramp",
     "learned_limit",
     "retry",
+    "resend",
     "rewrite",
 ];
 /// Keys of `rewrite`.

@@ -31,12 +31,13 @@ use crate::{
 };
 
 /// Requests that never became a call, by what was wrong with them.
-pub(crate) const MISDIRECTED: [ProblemKind; 5] = [
+pub(crate) const MISDIRECTED: [ProblemKind; 6] = [
     ProblemKind::BadRequest,
     ProblemKind::NoSuchRoute,
     ProblemKind::MethodNotAllowed,
     ProblemKind::MethodNotImplemented,
     ProblemKind::BodyTooLarge,
+    ProblemKind::NothingKept,
 ];
 
 /// A gateway without its sockets.
@@ -173,6 +174,20 @@ impl App {
         (self.memory.count(), self.memory.bytes())
     }
 
+    /// Returns the shelf of the routes that cache.
+    #[must_use]
+    pub const fn shelf(&self) -> &Shelf {
+        &self.shelf
+    }
+
+    /// Returns how many attempts of the route of this name are shared right now, and how many keys are remembered as
+    /// not shareable.
+    #[must_use]
+    pub fn flights(&self, route: &str) -> Option<(usize, usize)> {
+        let route = self.routes.iter().find(|known| *known.name == *route)?;
+        Some(route.guard.flights())
+    }
+
     /// Returns the bytes of bodies that are being held back.
     #[must_use]
     pub fn buffered(&self) -> usize {
@@ -300,10 +315,7 @@ fn dependencies(
             }
         }
         match builder.build() {
-            Ok(handle) => built.push((
-                handle,
-                Upstream::new(&dependency.upstream, dependency.rewrite.clone(), workers),
-            )),
+            Ok(handle) => built.push((handle, Upstream::new(dependency, workers))),
             Err(found) => problems.absorb(&format!("dependencies.{}", dependency.name), found),
         }
     }

@@ -53,7 +53,7 @@ pub(crate) async fn handle(app: &App, peer: &Arc<Peer>, request: Request<Incomin
         .access
         .as_ref()
         .map(|access| access.begin(described(&head, peer)));
-    let (response, came_to) = answered(app, peer, head, body).await;
+    let (response, came_to) = answer(app, peer, head, body).await;
     if let Some(record) = &mut record {
         record.status = Some(response.status());
         record.came_to = came_to;
@@ -77,7 +77,7 @@ fn described(head: &http::request::Parts, peer: &Peer) -> AccessedRequest {
 }
 
 /// Returns the answer to one request, and what its call came to if it became one.
-async fn answered(
+async fn answer(
     app: &App,
     peer: &Arc<Peer>,
     head: http::request::Parts,
@@ -135,7 +135,7 @@ async fn read(app: &App, exchange: &Arc<Exchange>, whose: Whose) -> (Response<Ou
         (true, false) => guard.call_repeatable_work(whose, target, usable, work).await,
         (true, true) => guard.call_repeatable_alone(whose, target, usable, work).await,
     };
-    end_of_read(app, exchange, end)
+    ended(app, exchange, end)
 }
 
 /// Answers one request on a route that caches.
@@ -148,6 +148,7 @@ async fn read_cached(
     if cached.looked.request().directives.only_if_cached
         && cached.first(cache, exchange.route.engine.now().mono) == Decision::OnlyIfCached
     {
+        app.note_misdirected(ProblemKind::NothingKept);
         return (refuse::nothing_kept(), None);
     }
     let bring = |moment, now| exchange.bring(cache, cached, moment, now);
@@ -165,11 +166,11 @@ async fn read_cached(
     };
     let guard = &exchange.route.guard;
     let end = guard.call_held(&bring, together, Some(&usable), work).await;
-    end_of_read(app, exchange, end)
+    ended(app, exchange, end)
 }
 
-/// Answers with the end of a call.
-fn end_of_read(
+/// Answers with what a call came to.
+fn ended(
     app: &App,
     exchange: &Exchange,
     end: Result<Answer<Reply, Trouble>, Unanswered<Trouble>>,

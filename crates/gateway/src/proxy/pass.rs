@@ -231,14 +231,9 @@ impl Shared {
         }
         let uri = &request.uri;
         let scheme = peer.scheme(&request.headers);
-        let asked = retiring::Asked {
-            scheme,
-            authority,
-            target: uri,
-        };
         for route in keepers {
             if let Some(cache) = &route.cache {
-                retiring::retire_after(route, cache, &asked, answered);
+                retiring::retire_after(route, cache, (scheme, authority, uri), answered);
             }
             if !(route.keeps || route.coalesces) {
                 continue;

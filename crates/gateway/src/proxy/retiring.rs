@@ -11,29 +11,30 @@ use super::{
     route::{Route, Whose},
 };
 
-/// What a write was sent to.
-#[derive(Debug)]
-pub(super) struct Asked<'a> {
-    pub(super) scheme: &'static str,
-    pub(super) authority: &'a HeaderValue,
-    pub(super) target: &'a Uri,
-}
-
 /// Retires the copies of a target, and those of `Location` and `Content-Location` on the same origin.
-pub(super) fn retire_after(route: &Route, cache: &HttpCache, asked: &Asked<'_>, answered: &HeaderMap) {
-    retire(route, cache, asked, asked.target);
-    let mut parts = asked.target.clone().into_parts();
-    parts.scheme = Scheme::try_from(asked.scheme).ok();
-    parts.authority = asked.authority.to_str().ok().and_then(|name| name.parse().ok());
+pub(super) fn retire_after(
+    route: &Route,
+    cache: &HttpCache,
+    (scheme, authority, target): (&'static str, &HeaderValue, &Uri),
+    answered: &HeaderMap,
+) {
+    retire(route, cache, (scheme, authority), target);
+    let mut parts = target.clone().into_parts();
+    parts.scheme = Some(if scheme == "https" {
+        Scheme::HTTPS
+    } else {
+        Scheme::HTTP
+    });
+    parts.authority = authority.to_str().ok().and_then(|name| name.parse().ok());
     let Ok(absolute) = Uri::from_parts(parts) else {
         return;
     };
     for related in related_targets(&absolute, answered) {
-        retire(route, cache, asked, &related);
+        retire(route, cache, (scheme, authority), &related);
     }
 }
 
-fn retire(route: &Route, cache: &HttpCache, asked: &Asked<'_>, target: &Uri) {
+fn retire(route: &Route, cache: &HttpCache, (scheme, authority): (&'static str, &HeaderValue), target: &Uri) {
     // Without its scope parts no read of this target was ever let in.
     let (Ok(parts), Some(path_and_query)) = (
         route.scope_of(target.path(), target.query()),
@@ -42,8 +43,8 @@ fn retire(route: &Route, cache: &HttpCache, asked: &Asked<'_>, target: &Uri) {
         return;
     };
     let whose = Whose {
-        scheme: asked.scheme,
-        authority: authority::normalised(asked.authority),
+        scheme,
+        authority: authority::normalised(authority),
         parts,
     };
     if let Ok(key) = UriKey::of(&route.name, &whose, path_and_query.as_str()) {

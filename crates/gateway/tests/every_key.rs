@@ -29,6 +29,7 @@ const CHECKS: &[(&str, &str, Check)] = &[
     ("gateway", "listen", check!(listen())),
     ("gateway", "admin", check!(admin())),
     ("gateway", "memory", check!(memory())),
+    ("gateway", "scope_share", check!(caching::scope_share())),
     ("gateway", "buffers", check!(buffers())),
     ("gateway", "workers", check!(worker_threads())),
     ("gateway", "drain", check!(drain())),

@@ -9,6 +9,7 @@ pub const GATEWAY: &[&str] = &[
     "listen",
     "admin",
     "memory",
+    "scope_share",
     "buffers",
     "workers",
     "drain",

@@ -96,10 +96,14 @@ impl Scrape {
             .zip(&routes)
             .flat_map(|(route, (name, counts, reach))| {
                 // Two of the words are said by the store of snapshots as well as by the shelf.
-                let by_the_store = |why| match why {
-                    Why::TooBig => counts.not_kept(evenkeel::NotKept::TooBig),
-                    Why::Superseded => counts.not_kept(evenkeel::NotKept::Superseded),
-                    _ => 0,
+                let by_the_store = |why| {
+                    [
+                        (Why::TooBig, evenkeel::NotKept::TooBig),
+                        (Why::Superseded, evenkeel::NotKept::Superseded),
+                    ]
+                    .into_iter()
+                    .find(|(own, _)| *own == why)
+                    .map_or(0, |(_, theirs)| counts.not_kept(theirs))
                 };
                 Why::all()
                     .map(move |why| (why.as_str(), route.not_kept(why) + by_the_store(why)))

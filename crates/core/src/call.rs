@@ -8,7 +8,7 @@
 //! |---|---|---|
 //! | [`Step::Look`] | looks the snapshot up | [`ReadCall::found`] |
 //! | [`Step::Admit`] | asks breaker, bulkhead and resources, all or nothing | [`ReadCall::admitted`], [`ReadCall::refused`] |
-//! | [`Step::Attempt`] | asks the dependency, up to the limit | [`ReadCall::attempted`] |
+//! | [`Step::Attempt`] | asks the dependency, up to the limit | [`ReadCall::slow`] once, [`ReadCall::attempted`] |
 //! | [`Step::Refresh`] | starts a refresh that nobody waits for, unless one is under way | [`ReadCall::refreshed`] |
 //! | [`Step::Serve`], [`Step::Refuse`], [`Step::Fail`] | ends the call | nothing |
 
@@ -55,6 +55,7 @@ pub struct ReadCall<'c> {
     timeout: Option<Duration>,
     hold: Option<HoldMode>,
     deadline: Deadline,
+    soft: Option<Mono>,
     reason: Option<Reason>,
     skips: Skips,
     /// The age of a copy that is in its window, until it is known whether it is refreshed.
@@ -82,6 +83,7 @@ impl<'c> ReadCall<'c> {
             timeout,
             hold,
             deadline,
+            soft: contract.soft_timeout().map(|soft| now.after(soft)),
             reason: None,
             skips: Skips::default(),
             in_window: None,
@@ -149,6 +151,21 @@ impl<'c> ReadCall<'c> {
             WhenBusy::Ladder => self.descend(0),
             WhenBusy::Refuse => Step::Refuse,
         }
+    }
+
+    /// Returns when to look whether a copy could answer in place of an attempt that is still under way; `None` if the call
+    /// waits for it in any case. Only a driver whose attempt can go on without the call asks.
+    #[must_use]
+    pub const fn slow_at(&self) -> Option<Mono> {
+        self.soft
+    }
+
+    /// Reports that the attempt is still under way at [`ReadCall::slow_at`], and what a look at the copy found then. A
+    /// step ends the call, and the attempt goes on; without one the call waits on.
+    pub fn slow(&mut self, snapshot: Option<Facts>, now: Mono) -> Option<Step> {
+        let age = snapshot?.stale(self.contract.ladder().max_age()?, now).ok()?;
+        self.reason = Some(Reason::Slow);
+        Some(Step::Serve(Rung::Stale, Some(age)))
     }
 
     /// Reports the class of what [`Step::Attempt`] brought, `probe` telling whether it was made as a probe and is to

@@ -13,6 +13,7 @@ use crate::{
     problem::Problems,
     ramp::RampRules,
     refresh::RefreshRules,
+    retry::RetryRules,
 };
 
 /// What local refusals (no permit, open breaker) lead to.
@@ -40,6 +41,8 @@ pub struct DependencyDraft {
     pub ramp: Option<RampRules>,
     /// How to learn what it can bear; without it, only a declared `concurrency` limits.
     pub learn: Option<LimitRules>,
+    /// Whether and how often it is asked once more after a failure; without it, never.
+    pub retry: Option<RetryRules>,
     /// Rows of the classification table that differ from the default one, one for each class at most.
     pub rows: Vec<(Class, Row)>,
 }
@@ -53,6 +56,7 @@ pub struct DependencyContract {
     breaker: Option<BreakerRules>,
     ramp: Option<RampRules>,
     learn: Option<LimitRules>,
+    retry: Option<RetryRules>,
     table: Table,
 }
 
@@ -75,6 +79,16 @@ impl DependencyDraft {
         }
         let breaker = self.breaker.map(|rules| {
             rules.check("breaker", &mut problems);
+            if let (Some(slow), Some(timeout)) = (rules.slow, self.timeout)
+                && slow.after >= timeout
+            {
+                problems.add(
+                    "breaker.slow_after",
+                    &alloc::format!("{:?}, not shorter than the timeout of {timeout:?}", slow.after),
+                    "less than `timeout`: what takes longer than that has failed already",
+                    "lower it, or raise `timeout`",
+                );
+            }
             if let (Some(lease), Some(timeout)) = (rules.lease, self.timeout)
                 && lease < timeout
             {
@@ -103,6 +117,9 @@ impl DependencyDraft {
         }
         if let Some(learn) = self.learn {
             learn.check("learned_limit", &mut problems);
+        }
+        if let Some(retry) = self.retry {
+            retry.check("retry", &mut problems);
         }
         let mut table = Table::default();
         for (index, (class, row)) in self.rows.iter().copied().enumerate() {
@@ -144,6 +161,7 @@ impl DependencyDraft {
             concurrency,
             ramp,
             learn,
+            retry,
             ..
         } = self;
         problems.or(DependencyContract {
@@ -153,6 +171,7 @@ impl DependencyDraft {
             breaker,
             ramp,
             learn,
+            retry,
             table,
         })
     }
@@ -193,6 +212,12 @@ impl DependencyContract {
     #[must_use]
     pub const fn learn(&self) -> Option<&LimitRules> {
         self.learn.as_ref()
+    }
+
+    /// Returns the rules of retries.
+    #[must_use]
+    pub const fn retry(&self) -> Option<&RetryRules> {
+        self.retry.as_ref()
     }
 
     /// Returns how long an attempt that ran into its limit still counts as in flight: only where a limit is learned.
@@ -286,7 +311,7 @@ impl ReadDraft {
             }
         }
         self.refresh
-            .check(self.fresh_for, &ladder, self.exact, &mut problems);
+            .check(self.fresh_for, self.deadline, &ladder, self.exact, &mut problems);
         for (on, setting) in [
             (self.fresh_for.is_some(), "fresh_for"),
             (self.coalesce, "coalesce"),

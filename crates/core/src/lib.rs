@@ -33,6 +33,7 @@
 //! | the life of a call | [`ReadCall`], [`Step`], [`Deadline`], [`HoldMode`] |
 //! | what a result means | [`Class`], [`Table`], [`Verdict`] |
 //! | whether the dependency is asked | [`Dependency`], [`Pass`], [`Refusal`], [`Lane`]; of its parts [`Gate`], [`Recovery`], [`Bulkhead`] |
+//! | whether it is asked again | [`RetryRules`], [`Failed`], [`Retry`], [`NoRetry`] |
 //! | how traffic comes back, and how much is borne | [`RampRules`], [`Stage`], [`LimitRules`], [`Steering`] |
 //! | how old data may be | [`Age`], [`Facts`], [`replaces`] |
 //! | the public words | [`Ending`], [`Rung`], [`Reason`], [`Skipped`] |
@@ -136,6 +137,7 @@ mod problem;
 mod ramp;
 mod reason;
 mod refresh;
+mod retry;
 mod rng;
 mod snapshot;
 mod steering;
@@ -144,8 +146,8 @@ mod time;
 
 pub use age::{Age, Facts};
 pub use breaker::{
-    Admission, Asker, BreakerRules, Cause, Changes, Gate, Generation, OpenFor, Probe, Ratio, Recovery, State,
-    Transition, Trip, TripRule,
+    Admission, Asker, BreakerRules, Cause, Changes, Gate, Generation, OpenFor, Over, Probe, Ratio, Recovery,
+    SlowRatio, State, Transition, Trip, TripRule,
 };
 pub use bulkhead::{Bulkhead, acquire_all};
 pub use call::{ReadCall, Step};
@@ -163,6 +165,7 @@ pub use problem::{Problem, Problems};
 pub use ramp::{RampRules, Stage};
 pub use reason::{Reason, Skipped};
 pub use refresh::{Refresh, RefreshRules};
+pub use retry::{Advice, Failed, NoRetry, Retry, RetryRules};
 pub use rng::Rng;
 pub use snapshot::{Keep, replaces};
 pub use steering::Steering;

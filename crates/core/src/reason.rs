@@ -29,13 +29,15 @@ pub enum Reason {
     AtCapacity,
     /// An operator's hold.
     Held,
+    /// The attempt had not ended by the soft timeout; it goes on.
+    Slow,
     /// The copy is past its lifetime and inside its window: it is served at once, while a refresh runs. Nothing failed.
     Revalidating,
 }
 
 impl Reason {
     /// Every reason, in the order of the design.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::DependencyFailed,
         Self::TimedOut,
         Self::Cut,
@@ -47,6 +49,7 @@ impl Reason {
         Self::Ramping,
         Self::AtCapacity,
         Self::Held,
+        Self::Slow,
         Self::Revalidating,
     ];
 
@@ -65,6 +68,7 @@ impl Reason {
             Self::Ramping => "ramping",
             Self::AtCapacity => "at-capacity",
             Self::Held => "held",
+            Self::Slow => "slow",
             Self::Revalidating => "revalidating",
         }
     }
@@ -84,7 +88,8 @@ impl Reason {
             Self::Ramping => 8,
             Self::AtCapacity => 9,
             Self::Held => 10,
-            Self::Revalidating => 11,
+            Self::Slow => 11,
+            Self::Revalidating => 12,
         }
     }
 
@@ -98,7 +103,8 @@ impl Reason {
             | Self::ErrorAnswer
             | Self::Busy
             | Self::Fault
-            | Self::ProbeFailed => true,
+            | Self::ProbeFailed
+            | Self::Slow => true,
             Self::BreakerOpen | Self::Ramping | Self::AtCapacity | Self::Held | Self::Revalidating => false,
         }
     }
@@ -118,7 +124,8 @@ impl Reason {
             | Self::ProbeFailed
             | Self::Ramping
             | Self::AtCapacity
-            | Self::Held => true,
+            | Self::Held
+            | Self::Slow => true,
             Self::Revalidating => false,
         }
     }

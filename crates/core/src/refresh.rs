@@ -13,7 +13,7 @@ use crate::{
     time::Mono,
 };
 
-/// When copies are used before anybody is asked, beside `fresh_for`. Nothing is on unless set.
+/// When copies are used although nothing has failed, beside `fresh_for`. Nothing is on unless set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RefreshRules {
     /// Copies may bring a lifetime of their own ([`Facts::lifetime`]): one is looked for before asking, although no
@@ -22,6 +22,9 @@ pub struct RefreshRules {
     /// How long beyond its lifetime a copy is served while a refresh runs: 1 ms to 365 days. Needs a stale rung, whose
     /// limit holds here too.
     pub stale_while_revalidate: Option<Duration>,
+    /// How long after its arrival a call is answered from a copy that may be served stale, while its attempt goes on: 1 ms
+    /// to 1 h, and shorter than the deadline. Needs a stale rung.
+    pub soft_timeout: Option<Duration>,
 }
 
 /// What came of [`Step::Refresh`](crate::Step::Refresh).
@@ -51,6 +54,7 @@ impl RefreshRules {
     pub(crate) fn check(
         &self,
         fresh_for: Option<Duration>,
+        deadline: Option<Duration>,
         ladder: &Ladder,
         exact: bool,
         problems: &mut Problems,
@@ -59,6 +63,7 @@ impl RefreshRules {
         for (on, setting) in [
             (self.own_lifetimes, "own_lifetimes"),
             (window.is_some(), "stale_while_revalidate"),
+            (self.soft_timeout.is_some(), "soft_timeout"),
         ] {
             if on && exact {
                 problems.add(
@@ -68,6 +73,9 @@ impl RefreshRules {
                     "remove it, or `exact`",
                 );
             }
+        }
+        if let Some(soft) = self.soft_timeout {
+            Self::check_soft(soft, deadline, ladder, problems);
         }
         let Some(window) = window else { return };
         problems.span(
@@ -95,7 +103,40 @@ impl RefreshRules {
     }
 }
 
+impl RefreshRules {
+    fn check_soft(soft: Duration, deadline: Option<Duration>, ladder: &Ladder, problems: &mut Problems) {
+        problems.span(
+            &["soft_timeout"],
+            soft,
+            Duration::from_millis(1),
+            Duration::from_secs(3600),
+        );
+        if ladder.max_age().is_none() {
+            problems.add(
+                "soft_timeout",
+                "set without a stale rung",
+                "beside a stale rung, which says what may be served then",
+                "add `stale` to the ladder, or remove it",
+            );
+        }
+        if let Some(deadline) = deadline.filter(|deadline| *deadline <= soft) {
+            problems.add(
+                "soft_timeout",
+                &alloc::format!("{soft:?}, and the deadline ends the call after {deadline:?}"),
+                "shorter than the deadline",
+                "lower it, or raise the deadline: as it stands it would never end a wait",
+            );
+        }
+    }
+}
+
 impl ReadContract {
+    /// Returns how long after its arrival a call is answered from a stale copy while its attempt goes on.
+    #[must_use]
+    pub const fn soft_timeout(&self) -> Option<Duration> {
+        self.refresh().soft_timeout
+    }
+
     /// Returns how long beyond its lifetime a copy is served while a refresh runs.
     #[must_use]
     pub const fn stale_while_revalidate(&self) -> Option<Duration> {
@@ -321,10 +362,37 @@ mod tests {
                 RefreshRules {
                     own_lifetimes: true,
                     stale_while_revalidate: Some(S),
+                    soft_timeout: Some(S),
                 },
             )
         };
         let found = places(exact);
-        assert!(found.contains(&"own_lifetimes".into()) && found.contains(&"stale_while_revalidate".into()));
+        for setting in ["own_lifetimes", "stale_while_revalidate", "soft_timeout"] {
+            assert!(found.contains(&setting.into()), "{setting}");
+        }
+    }
+
+    #[test]
+    fn a_soft_timeout_needs_a_stale_rung_and_a_later_deadline() {
+        let soft = |soft, deadline, max_age| {
+            let rules = RefreshRules {
+                soft_timeout: Some(soft),
+                ..RefreshRules::default()
+            };
+            places(ReadDraft {
+                deadline,
+                ..draft(max_age, rules)
+            })
+        };
+        let minute = Some(S * 60);
+        assert_eq!(soft(S, None, minute), [""; 0]);
+        assert_eq!(soft(S, Some(S + NS), minute), [""; 0]);
+        assert_eq!(soft(S, Some(S), minute), ["soft_timeout"]);
+        assert_eq!(soft(S, None, None), ["soft_timeout"]);
+        let ms = Duration::from_millis(1);
+        let hour = S * 3600;
+        for (span, sound) in [(ms - NS, false), (ms, true), (hour, true), (hour + NS, false)] {
+            assert_eq!(soft(span, None, minute).is_empty(), sound, "{span:?}");
+        }
     }
 }

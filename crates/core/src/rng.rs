@@ -9,6 +9,9 @@ use core::time::Duration;
 pub struct Rng(u64);
 
 impl Rng {
+    /// How far each draw moves the state on.
+    pub(crate) const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
+
     /// Starts from a seed; every seed is good, zero too.
     #[must_use]
     pub const fn new(seed: u64) -> Self {
@@ -17,7 +20,7 @@ impl Rng {
 
     /// Returns the next 64 bits.
     pub const fn next_u64(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        self.0 = self.0.wrapping_add(Self::STEP);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);

@@ -111,7 +111,7 @@ impl Case<'_> {
     /// The age of a snapshot that is past its lifetime and inside its window.
     fn in_window(&self) -> Option<Duration> {
         let facts = self.snapshot?;
-        let lifetime = facts.lifetime.or(self.contract.fresh_for())?;
+        let lifetime = facts.lifetime.or_else(|| self.contract.fresh_for())?;
         let windows = [facts.revalidate, self.contract.stale_while_revalidate()];
         let window = windows.into_iter().flatten().min()?;
         let age = self.age_within(lifetime + window).ok()?;
@@ -128,7 +128,7 @@ impl Case<'_> {
     fn expected(&self) -> Outcome {
         let looks = self.contract.fresh_for().is_some() || self.contract.refresh().own_lifetimes;
         let own = self.snapshot.and_then(|facts| facts.lifetime);
-        let lifetime = own.or(self.contract.fresh_for()).filter(|_| looks);
+        let lifetime = own.or_else(|| self.contract.fresh_for()).filter(|_| looks);
         let fresh = lifetime.and_then(|lifetime| {
             let age = self.age_within(lifetime).ok()?;
             (age < lifetime).then_some(age)
@@ -256,6 +256,7 @@ fn contracts() -> Vec<ReadContract> {
                     refresh: RefreshRules {
                         own_lifetimes,
                         stale_while_revalidate: window,
+                        soft_timeout: None,
                     },
                     ..ReadDraft::default()
                 };
@@ -414,6 +415,25 @@ fn whoever_is_told_that_a_rung_could_answer_does_get_an_answer() {
             Step::Look | Step::Admit | Step::Attempt(_) | Step::Refresh | Step::Refuse | Step::Fail => false,
         };
         assert_eq!(promised, answered, "{case:?}");
+    });
+}
+
+#[test]
+fn a_slow_call_is_answered_exactly_where_the_stale_rung_could_answer_and_otherwise_goes_on_unchanged() {
+    for_every_case(|case| {
+        let (mut call, _) = ReadCall::begin(case.contract, case.table, None, None, NOW);
+        let age = case.contract.ladder().max_age().and_then(|max_age| {
+            let forbidden = case.snapshot.is_some_and(|facts| facts.stale_forbidden);
+            case.age_within(max_age).ok().filter(|_| !forbidden)
+        });
+        let step = call.slow(case.snapshot, NOW);
+        assert_eq!(
+            step,
+            age.map(|age| Step::Serve(Rung::Stale, Some(age))),
+            "{case:?}"
+        );
+        assert_eq!(call.reason(), step.map(|_| Reason::Slow), "{case:?}");
+        assert!(call.skips().is_empty(), "{case:?}");
     });
 }
 

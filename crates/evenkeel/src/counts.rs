@@ -248,6 +248,39 @@ impl Counts {
     }
 }
 
+/// How often a dependency was asked once more.
+#[derive(Debug, Default)]
+pub(crate) struct RetryCounters {
+    made: AtomicU64,
+    denied: AtomicU64,
+}
+
+impl RetryCounters {
+    pub(crate) fn made(&self) {
+        self.made.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn denied(&self) {
+        self.denied.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn read(&self) -> RetryCounts {
+        RetryCounts {
+            made: self.made.load(Ordering::Relaxed),
+            denied: self.denied.load(Ordering::Relaxed),
+        }
+    }
+}
+
+/// How often a dependency was asked once more after a failure, since it was built.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RetryCounts {
+    /// Further attempts that were made. They are counted with all attempts too.
+    pub made: u64,
+    /// Further attempts that were not made because the budget was used up.
+    pub denied: u64,
+}
+
 /// The results of one dependency's attempts, by class.
 pub(crate) type AttemptCounters = Counters<{ Class::ALL.len() }>;
 

@@ -93,11 +93,11 @@ impl<T> fmt::Debug for Memory<T> {
 
 /// The index is given hashes, which need no hashing.
 #[derive(Clone, Default)]
-struct AlreadyHashed;
+pub(crate) struct AlreadyHashed;
 
 /// Hands a number on as its own hash.
 #[derive(Default)]
-struct AsItIs(u64);
+pub(crate) struct AsItIs(u64);
 
 impl BuildHasher for AlreadyHashed {
     type Hasher = AsItIs;

@@ -8,7 +8,7 @@ use std::{collections::BTreeSet, fmt::Write as _, time::Duration};
 
 use evenkeel::{
     BreakerBuilder, Class, DependencyBuilder, Engine, Hold, HoldMode, Keep, LimitRules, ManualClock, Memory,
-    Problem, RampRules, Read, ReadBuilder, Row, Terms, Verdict, WhenBusy, default, stale,
+    Over, Problem, RampRules, Read, ReadBuilder, Row, Terms, Verdict, WhenBusy, default, stale,
 };
 use support::{Fail, MS, Origin, SECOND, engine, settle, wall};
 
@@ -54,6 +54,9 @@ async fn day(clock: &ManualClock, guard: &Read<u32, Fail>) -> String {
         .collect();
     settle().await;
     note("four at once", &origin.inside());
+    clock.advance(200 * MS);
+    settle().await;
+    note("0.2 seconds later", &origin.inside());
     for round in 0..4 {
         origin.open();
         settle().await;
@@ -165,6 +168,26 @@ const SETTINGS: &[(&str, Change, Change)] = &[
     ),
     ("coalesce", |_, b| b, |_, b| b.coalesce()),
     ("share_if", |_, b| b.coalesce(), |_, b| b.share_if(|_| false)),
+    (
+        "stale_while_revalidate",
+        |_, b| b.fresh_for(500 * MS).ladder([stale(60 * SECOND)]),
+        |_, b| b.stale_while_revalidate(SECOND),
+    ),
+    (
+        "own_lifetimes",
+        |_, b| {
+            b.ladder([stale(60 * SECOND)]).terms(|_| Terms {
+                lifetime: Some(SECOND),
+                ..Terms::default()
+            })
+        },
+        |_, b| b.own_lifetimes(),
+    ),
+    (
+        "soft_timeout",
+        |_, b| b.timeout(2 * SECOND).ladder([stale(60 * SECOND)]),
+        |_, b| b.soft_timeout(100 * MS),
+    ),
 ];
 
 /// Settings that change the type of the contract, which a list of one type cannot hold. They have tests below.
@@ -274,6 +297,16 @@ const OF_BREAKERS: &[(&str, BreakerChange, BreakerChange)] = &[
         |b| b.failure_ratio(1, SECOND, 1),
     ),
     (
+        "failure_ratio_over",
+        |b| b.consecutive(100),
+        |b| b.failure_ratio_over(1, Over::Calls(5), 1),
+    ),
+    (
+        "slow_ratio",
+        |b| b.consecutive(100),
+        |b| b.slow_ratio(MS, 1, Over::Calls(5), 1),
+    ),
+    (
         "open_for",
         |b| b.consecutive(1),
         |b| b.open_for(60 * SECOND, 60 * SECOND),
@@ -325,7 +358,10 @@ fn settings_of(source: &str, builder: &str) -> BTreeSet<String> {
 #[test]
 fn no_setting_is_missing_from_the_lists_above() {
     let names = |names: &[&str]| names.iter().map(ToString::to_string).collect::<BTreeSet<_>>();
-    let read = include_str!("../src/read/builder.rs");
+    let read = concat!(
+        include_str!("../src/read/builder.rs"),
+        include_str!("../src/read/build_refresh.rs"),
+    );
     let dependency = include_str!("../src/dependency.rs");
     let listed: Vec<_> = SETTINGS
         .iter()

@@ -24,6 +24,7 @@ use tokio::{runtime::Handle, task::JoinHandle};
 const CALLS: u64 = 100_000;
 const SEED: u64 = 20_251_129;
 const FRESH: Duration = Duration::from_millis(40);
+const SOFT: Duration = Duration::from_millis(60);
 const WINDOW: Duration = Duration::from_millis(40);
 const STALE: Duration = Duration::from_millis(400);
 const PERMITS: u32 = 8;
@@ -167,6 +168,7 @@ impl Stage {
         };
         let guards = [
             start("plain")
+                .soft_timeout(SOFT)
                 .ladder([
                     stale(STALE),
                     default(|| Value {

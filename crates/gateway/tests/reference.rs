@@ -3,10 +3,10 @@
 
 use std::{collections::BTreeSet, path::Path, time::Duration};
 
-use evenkeel_core::{BreakerRules, LimitRules, RampRules};
+use evenkeel_core::{BreakerRules, LimitRules, RampRules, RetryRules};
 use evenkeel_gateway::{
     config::{self, DefaultAnswer, Dependency, Gateway, Route, keys, units::show_duration},
-    proxy::{FIELDS_MAX, IDLE_MAX, Limits, RESPONSE_HEAD_MAX, RETRY_AFTER_DEFAULT},
+    proxy::{FIELDS_MAX, IDLE_MAX, LINGER, LINGER_BYTES, Limits, RESPONSE_HEAD_MAX, RETRY_AFTER_DEFAULT},
     telemetry::series,
 };
 
@@ -56,6 +56,7 @@ fn defaults() -> Vec<(String, String)> {
     let breaker = "dependencies.<name>.breaker";
     let (ramp, learned) = ("dependencies.<name>.ramp", "dependencies.<name>.learned_limit");
     let ramp_rules = RampRules::default();
+    let (retry, retries) = ("dependencies.<name>.retry", RetryRules::DEFAULT);
     vec![
         ("gateway.admin".to_owned(), format!("\"{}\"", Gateway::ADMIN)),
         ("gateway.memory".to_owned(), mib(Gateway::MEMORY)),
@@ -75,6 +76,7 @@ fn defaults() -> Vec<(String, String)> {
         ),
         (format!("{breaker}.window"), span(Dependency::WINDOW)),
         (format!("{breaker}.min_calls"), Dependency::MIN_CALLS.to_string()),
+        (format!("{breaker}.slow_ratio"), share(Dependency::SLOW_RATIO_PPM)),
         (format!("{breaker}.open_for"), span(BreakerRules::OPEN_FOR_FIRST)),
         (
             format!("{breaker}.open_for_max"),
@@ -93,8 +95,18 @@ fn defaults() -> Vec<(String, String)> {
         (format!("{ramp}.failure_ratio"), share(ramp_rules.failures_ppm)),
         (format!("{learned}.floor"), LimitRules::DEFAULT.floor.to_string()),
         (format!("{learned}.cold"), LimitRules::DEFAULT.cold.to_string()),
+        (format!("{retry}.attempts"), retries.attempts.to_string()),
+        (format!("{retry}.budget"), share(retries.budget_ppm)),
+        (format!("{retry}.floor"), retries.floor.to_string()),
+        (format!("{retry}.pause"), span(retries.pause)),
+        (format!("{retry}.pause_max"), span(retries.pause_max)),
+        (format!("{retry}.retry_after_max"), span(retries.retry_after_max)),
         ("routes.deadline".to_owned(), span(Route::DEADLINE)),
         ("routes.max_body".to_owned(), mib(Route::MAX_BODY)),
+        (
+            "routes.max_request_body".to_owned(),
+            mib(usize::try_from(Route::MAX_REQUEST_BODY).unwrap()),
+        ),
         (
             "routes.ladder.default.cache_control".to_owned(),
             format!("\"{}\"", DefaultAnswer::CACHE_CONTROL),
@@ -178,6 +190,16 @@ fn the_limits_on_the_contract_page_are_those_in_force() {
         format!(
             "| pause inside a streamed body | {} s |",
             limits.stream_idle.as_secs()
+        ),
+        format!(
+            "| pause inside the body of a request | {} s |",
+            limits.upload_idle.as_secs()
+        ),
+        format!("from the first wait | {} s |", limits.upload.as_secs()),
+        format!(
+            "| what is still read of a body whose request has been answered | {} MiB, {} s |",
+            LINGER_BYTES >> 20,
+            LINGER.as_secs()
         ),
         format!("| idle connections per worker and dependency | {IDLE_MAX} |"),
         format!(

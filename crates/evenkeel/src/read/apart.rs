@@ -10,7 +10,7 @@ use tokio::runtime::Handle;
 use crate::{
     flight::{Flight, Landing},
     key::Key,
-    read::{attempt::Attempted, shared::Inner},
+    read::{again::Retries, attempt::Attempted, shared::Inner},
     ticket::{Call, Permit, Ticket},
 };
 
@@ -25,13 +25,14 @@ where
         key: Option<&Key>,
         mut ticket: Ticket<'static>,
         flight: Flight<T, E>,
+        retries: Option<&Retries<T, E>>,
         work: F,
     ) where
         F: FnOnce(Call<'static>, Option<Permit<'static>>) -> Fut,
         Fut: Future<Output = Result<T, E>>,
     {
         let attempted = {
-            let mut attempt = pin!(self.attempt(key, &mut ticket, work));
+            let mut attempt = pin!(self.attempts(key, &mut ticket, retries, work));
             let mut abandoned = pin!(flight.abandoned());
             poll_fn(|context| match attempt.as_mut().poll(context) {
                 Poll::Ready(attempted) => Poll::Ready(Some(attempted)),

@@ -12,7 +12,7 @@ use crate::{
     read::shared::{Inner, Kept},
     tail::{Superseded, Tail, WorkEnd},
     ticket::{Call, Permit, Ticket},
-    until::{Outcome, until},
+    until::{Outcome, until, until_past},
 };
 
 /// What an attempt brought.
@@ -59,12 +59,20 @@ where
         // In a block of its own: whatever comes of the work, its future and its permit end here.
         let outcome = {
             let work = pin!(work(call, permit));
-            park(&mut ticket.parked, pin!(until(clock, limit.at(), work))).await
+            match ticket.slow_at() {
+                None => park(&mut ticket.parked, pin!(until(clock, limit.at(), work))).await,
+                Some(slow_at) => {
+                    let (parked, mut crossing) = ticket.waiting();
+                    let waiting = until_past(clock, slow_at, move || crossing.cross(), limit.at(), work);
+                    park(parked, pin!(waiting)).await
+                }
+            }
         };
         let at_once = matches!(outcome, Outcome::AtOnce(_));
         match outcome {
             Outcome::AtOnce(Ok(value)) | Outcome::Later(Ok(value)) => {
                 let class = self.class_of(&value);
+                self.heed_value(class, &value, began.mono);
                 if let Some(tail) = ticket.tail().cloned()
                     && (tail.ended() != Some(WorkEnd::Well))
                 {
@@ -98,6 +106,7 @@ where
                 let class = (self.classify)(&error);
                 let now = self.now().mono;
                 let blame = !is_the_callers(class, limit, now);
+                self.heed_error(class, &error, now);
                 ticket.settle(class, blame, now);
                 if let (Class::Gone, Some(key)) = (class, key) {
                     self.memory.retire(key, began.mono);

@@ -4,6 +4,8 @@
 
 use std::time::Duration;
 
+use evenkeel_core::{DependencyContract, Problems, ReadContract};
+
 use crate::read::ReadBuilder;
 
 impl<T, C, S> ReadBuilder<T, C, S> {
@@ -43,10 +45,67 @@ impl<T, C, S> ReadBuilder<T, C, S> {
         self
     }
 
+    /// Answers a call that has taken this long from a copy that the stale rung may serve, with
+    /// [`Reason::Slow`](crate::Reason::Slow): 1 ms to 1 h, shorter than timeout and deadline, of which one has to be
+    /// declared. Without such a copy the call waits on.
+    ///
+    /// The attempt goes on until its own limit, keeps its permit as long as it lasts, and its answer becomes the snapshot.
+    /// Only work that owns what it needs can go on: [`Read::call`](crate::Read::call) waits.
+    ///
+    /// ```
+    /// # use evenkeel::{Class, Engine, ManualClock, Reason, Rung, stale};
+    /// # use std::time::Duration;
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let clock = ManualClock::new();
+    /// let guard = Engine::new(clock.clone(), 7)
+    ///     .read::<u32>("stock")
+    ///     .timeout(Duration::from_secs(2))
+    ///     .soft_timeout(Duration::from_millis(200))
+    ///     .classify(|_: &std::fmt::Error| Class::OUTAGE)
+    ///     .ladder([stale(Duration::from_secs(60))])
+    ///     .build()?;
+    /// guard.call_owned((), "42", |_| async { Ok(3) }).await?;
+    ///
+    /// let slow = clock.sleep(Duration::from_secs(1));
+    /// let call = tokio::spawn({
+    ///     let guard = guard.clone();
+    ///     async move { guard.call_owned((), "42", |_| async { slow.await; Ok(4) }).await }
+    /// });
+    /// tokio::task::yield_now().await; // it waits
+    /// clock.advance(Duration::from_millis(200));
+    /// let old = call.await??;
+    /// assert_eq!((*old, old.rung, old.reason), (3, Rung::Stale, Some(Reason::Slow)));
+    /// # Ok(()) }
+    /// ```
+    pub fn soft_timeout(mut self, soft: Duration) -> Self {
+        self.draft.refresh.soft_timeout = Some(soft);
+        self
+    }
+
     /// Looks for a copy before asking, although no [`fresh_for`](Self::fresh_for) is declared: the data brings its own
     /// lifetimes, by [`Terms::lifetime`](crate::Terms::lifetime), as HTTP responses do. A copy that brings none asks.
     pub fn own_lifetimes(mut self) -> Self {
         self.draft.refresh.own_lifetimes = true;
         self
+    }
+}
+
+/// Adds a problem for each setting that only shows as one beside the contract with the dependency.
+pub(super) fn check_beside(read: &ReadContract, dependency: &DependencyContract, problems: &mut Problems) {
+    let Some(soft) = read.soft_timeout() else { return };
+    match dependency.timeout() {
+        Some(timeout) if timeout <= soft => problems.add(
+            "read.soft_timeout",
+            &format!("{soft:?}, and the timeout ends the attempt after {timeout:?}"),
+            "shorter than the timeout",
+            "lower it, or raise the timeout: as it stands it would never end a wait",
+        ),
+        None if read.deadline().is_none() => problems.add(
+            "read.soft_timeout",
+            "set without a timeout or deadline",
+            "beside a timeout, or a deadline",
+            "declare `timeout`: an attempt that nobody waits for has to end some time",
+        ),
+        Some(_) | None => {}
     }
 }

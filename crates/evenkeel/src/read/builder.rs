@@ -5,7 +5,8 @@
 use std::{fmt, marker::PhantomData, mem, sync::Arc, time::Duration};
 
 use evenkeel_core::{
-    Class, Keep, LimitRules, Problem, Problems, RampRules, ReadDraft, Row, RungRule, WhenBusy,
+    Advice, Class, Keep, LimitRules, Problem, Problems, RampRules, ReadDraft, RetryRules, Row, RungRule,
+    WhenBusy,
 };
 
 use crate::{
@@ -16,7 +17,7 @@ use crate::{
     hold::HoldSlot,
     key::{self, Scope},
     memory::Memory,
-    read::{Read, shared::Inner},
+    read::{Read, build_refresh, shared::Inner},
 };
 
 /// One rung of a ladder with what it needs. Made by [`stale`] and [`default`].
@@ -75,6 +76,7 @@ pub struct Classifier<E> {
     class: Box<dyn Fn(&E) -> Class + Send + Sync>,
     /// Copies an error for each of several callers; set by `coalesce`.
     copy: Option<fn(&E) -> E>,
+    advice: Of<E, Advice>,
 }
 
 impl<E> fmt::Debug for Classifier<E> {
@@ -107,9 +109,12 @@ pub struct ReadBuilder<T, C = Unclassified, S = ()> {
     keep_if: Of<T, bool>,
     terms: Of<T, Terms>,
     class_of: Of<T, Class>,
+    advice_of: Of<T, Advice>,
     share_if: Of<T, bool>,
     weigh: Of<T, usize>,
     memory: Option<Memory<T>>,
+    /// Set by [`crate::Pass`]: its work keeps the time itself.
+    untimed: bool,
     classify: C,
     scope: PhantomData<fn(S)>,
 }
@@ -137,9 +142,11 @@ impl<T> ReadBuilder<T> {
             keep_if: None,
             terms: None,
             class_of: None,
+            advice_of: None,
             share_if: None,
             weigh: None,
             memory: None,
+            untimed: false,
             classify: Unclassified(()),
             scope: PhantomData,
         }
@@ -158,6 +165,7 @@ impl<T, S> ReadBuilder<T, Unclassified, S> {
         self.retyped(|_| Classifier {
             class: Box::new(class),
             copy: None,
+            advice: None,
         })
     }
 }
@@ -174,12 +182,20 @@ impl<T, C, S> ReadBuilder<T, C, S> {
             keep_if: self.keep_if,
             terms: self.terms,
             class_of: self.class_of,
+            advice_of: self.advice_of,
             share_if: self.share_if,
             weigh: self.weigh,
             memory: self.memory,
+            untimed: self.untimed,
             classify: classify(self.classify),
             scope: PhantomData,
         }
+    }
+
+    /// Leaves the dependency's timeout to the work.
+    pub(crate) fn untimed(mut self) -> Self {
+        self.untimed = true;
+        self
     }
 
     fn own(self, change: impl FnOnce(DependencyBuilder) -> DependencyBuilder) -> Self {
@@ -224,6 +240,11 @@ impl<T, C, S> ReadBuilder<T, C, S> {
     /// Lets traffic back by these rules after the breaker has closed, see [`DependencyBuilder::ramp_rules`].
     pub fn ramp_rules(self, rules: RampRules) -> Self {
         self.own(|own| own.ramp_rules(rules))
+    }
+
+    /// Asks once more after an outage, see [`DependencyBuilder::retry`].
+    pub fn retry(self, rules: RetryRules) -> Self {
+        self.own(|own| own.retry(rules))
     }
 
     /// Learns how many attempts the dependency bears, see [`DependencyBuilder::learned_limit`].
@@ -341,6 +362,12 @@ impl<T, C, S> ReadBuilder<T, C, S> {
         self
     }
 
+    /// Reads the same from a value that [`class_of`](Self::class_of) calls busy, see [`advice`](ReadBuilder::advice).
+    pub fn advice_of(mut self, advice: impl Fn(&T) -> Advice + Send + Sync + 'static) -> Self {
+        self.advice_of = Some(Box::new(advice));
+        self
+    }
+
     /// Keeps snapshots in this store. Without one the guard has its own of [`Memory::BYTES_DEFAULT`]. Several guards
     /// may share a store; their names keep their snapshots apart.
     pub fn memory(mut self, memory: &Memory<T>) -> Self {
@@ -377,6 +404,18 @@ impl<T, C> ReadBuilder<T, C> {
     /// ```
     pub fn scope<S: Scope>(self) -> ReadBuilder<T, C, S> {
         self.retyped(|classify| classify)
+    }
+}
+
+impl<T, E, S> ReadBuilder<T, Classifier<E>, S> {
+    /// Reads from an error what it says about asking again, such as a `Retry-After` field.
+    ///
+    /// A retry waits at least that long, or is not made if the call ends before. With [`Class::Busy`] it holds up all
+    /// retries and refreshes of the dependency. [`Advice::Never`] is for failures that a layer nearer to them has
+    /// retried already.
+    pub fn advice(mut self, advice: impl Fn(&E) -> Advice + Send + Sync + 'static) -> Self {
+        self.classify.advice = Some(Box::new(advice));
+        self
     }
 }
 
@@ -468,7 +507,7 @@ impl<T, C, S> ReadBuilder<T, C, S> {
     {
         let mut problems = Problems::default();
         self.check_effects(&mut problems);
-        let Classifier { class, copy } = self.classify.into();
+        let Classifier { class, copy, advice } = self.classify.into();
         let contract = self
             .draft
             .check()
@@ -497,6 +536,7 @@ impl<T, C, S> ReadBuilder<T, C, S> {
         let (Some(contract), Some(dependency)) = (contract, dependency) else {
             return Err(problems);
         };
+        build_refresh::check_beside(&contract, dependency.contract(), &mut problems);
         problems.or(())?;
         let guess = mem::size_of::<T>()
             + if mem::needs_drop::<T>() {
@@ -512,6 +552,8 @@ impl<T, C, S> ReadBuilder<T, C, S> {
             class_of: self.class_of,
             keep_if: self.keep_if,
             terms: self.terms,
+            advice,
+            advice_of: self.advice_of,
             share_if: self.share_if,
             weigh: self.weigh.unwrap_or_else(|| Box::new(move |_| guess)),
             default: self.default,
@@ -522,6 +564,7 @@ impl<T, C, S> ReadBuilder<T, C, S> {
             counters: GuardCounters::new(),
             flights: (contract.coalesce() || contract.refreshes()).then(|| Arc::new(Flights::new())),
             copy_error: copy,
+            untimed: self.untimed,
             contract,
         };
         Ok(Read {

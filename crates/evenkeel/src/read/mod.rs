@@ -2,20 +2,25 @@
 //! It exists as the face of the library: data that may be reduced, by a contract, with every answer labelled.
 //! It refuses to serve anything that the contract does not list.
 
+mod again;
 mod apart;
 mod attempt;
 mod build_refresh;
 mod builder;
+mod held;
 mod owned;
 mod refresh;
+mod repeat;
 mod running;
 mod shared;
+mod slow;
 
 use std::{fmt, marker::PhantomData, pin::pin, sync::Arc, time::SystemTime};
 
 use evenkeel_core::{Asker, Mono, Problems, ReadContract, Step};
 
 pub use builder::{Classified, Classifier, LadderRung, ReadBuilder, Terms, Unclassified, default, stale};
+pub use held::{Bring, Held, Moment, Together};
 
 use crate::{
     answer::{Answer, Unanswered},
@@ -30,6 +35,7 @@ use crate::{
     parked::park,
     ticket::{Call, Permit},
 };
+use again::Repeat;
 use running::Running;
 use shared::Inner;
 
@@ -232,7 +238,7 @@ where
             drop(permit);
             result
         };
-        self.worked(scope, key, None, Manner::Own, work).await
+        self.worked(scope, key, None, Manner::Own, None, work).await
     }
 
     /// Makes one call like [`Read::call_owned`], for work that outlives its result, such as a streamed body.
@@ -263,7 +269,7 @@ where
         F: FnOnce(Call<'static>, Option<Permit<'static>>) -> Fut + Send + 'static,
         Fut: Future<Output = Result<T, E>> + Send + 'static,
     {
-        self.worked(scope, key, usable, Manner::Outlives, work)
+        self.worked(scope, key, usable, Manner::Outlives, None, work)
     }
 
     /// Makes one call like [`Read::call_work`], for work whose result is for this caller alone, such as an answer to
@@ -285,7 +291,20 @@ where
         F: FnOnce(Call<'static>, Option<Permit<'static>>) -> Fut + Send + 'static,
         Fut: Future<Output = Result<T, E>> + Send + 'static,
     {
-        self.worked(scope, key, usable, Manner::Alone, work)
+        self.worked(scope, key, usable, Manner::Alone, None, work)
+    }
+
+    /// The same, for work in which its caller takes time of its own.
+    pub(crate) fn call_slow<F, Fut>(
+        &self,
+        scope: S,
+        work: F,
+    ) -> impl Future<Output = Result<Answer<T, E>, Unanswered<E>>>
+    where
+        F: FnOnce(Call<'static>, Option<Permit<'static>>) -> Fut + Send + 'static,
+        Fut: Future<Output = Result<T, E>> + Send + 'static,
+    {
+        self.worked(scope, [], None, Manner::Slow, None, work)
     }
 
     async fn worked<F, Fut>(
@@ -294,6 +313,7 @@ where
         key: impl AsRef<[u8]>,
         usable: Usable<'_, T>,
         manner: Manner,
+        again: Option<Repeat<T, E>>,
         work: F,
     ) -> Result<Answer<T, E>, Unanswered<E>>
     where
@@ -306,8 +326,10 @@ where
             Err(misuse) => return Err(self.inner.misused(misuse)),
         };
         let (mut running, first) = Running::begin(&self.inner, key, usable, Asker::Traffic);
-        running.may_outlive = matches!(manner, Manner::Outlives | Manner::Alone);
+        running.may_outlive = matches!(manner, Manner::Outlives | Manner::Alone | Manner::Slow);
+        running.is_slow = matches!(manner, Manner::Slow);
         let may_join = matches!(manner, Manner::Own | Manner::Outlives);
+        running.again = again;
         running.owned(first, may_join, work).await
     }
 
@@ -449,4 +471,6 @@ enum Manner {
     Outlives,
     /// It may outlive its result, and is one caller's own.
     Alone,
+    /// The same, and how long it takes says nothing about the dependency.
+    Slow,
 }

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use evenkeel_core::{Limit, Mono, Reason, Refresh};
+use evenkeel_core::{Keep, Limit, Mono, Reason, Refresh};
 use tokio::runtime::Handle;
 
 use crate::{
@@ -53,7 +53,7 @@ where
                         } else {
                             limit
                         };
-                        let (guard, key) = (Arc::clone(self.guard), key.clone());
+                        let (guard, key) = (Arc::clone(self.guard), self.kept_under().cloned());
                         runtime.spawn(async move { guard.refresh(key, ticket, flight, work).await });
                         Refresh::UnderWay
                     }
@@ -86,19 +86,17 @@ where
     T: Clone + Send + Sync + 'static,
     E: Send + Sync + 'static,
 {
-    /// Returns when a refresh that starts at `now` ends: by the dependency's timeout, else by the calls' deadline or
-    /// the lease of flights, which are no failures of the dependency.
-    fn refresh_limit(&self, now: Mono) -> Limit {
-        match self.dependency.0.own_limit(now) {
-            own @ (Limit::Timeout(_) | Limit::Deadline(_)) => own,
-            Limit::None => Limit::Deadline(now.after(self.contract.deadline().unwrap_or(flight::LEASE))),
-        }
+    /// Tells whether a value says of itself that it is kept, where its caller keeps copies.
+    fn is_kept(&self, value: &T) -> bool {
+        self.terms
+            .as_ref()
+            .is_some_and(|terms| terms(value).keep == Keep::Yes)
     }
 
     /// Makes the attempt of a refresh. It flies on though nobody waits; who joins it gets its result.
     async fn refresh<F, Fut>(
         self: Arc<Self>,
-        key: Key,
+        key: Option<Key>,
         mut ticket: Ticket<'static>,
         flight: Flight<T, E>,
         work: F,
@@ -111,15 +109,28 @@ where
             end: Refreshed::Failed,
         };
         ticket.apart = true;
-        let attempted = self.attempt(Some(&key), &mut ticket, work).await;
+        let attempted = self.attempt(key.as_ref(), &mut ticket, work).await;
         end.end = match &attempted {
-            Attempted::Value { kept: true, .. } => Refreshed::Kept,
-            Attempted::Value { kept: false, .. } => Refreshed::NotKept,
+            Attempted::Value { value, kept, .. } if *kept || (key.is_none() && self.is_kept(value)) => {
+                Refreshed::Kept
+            }
+            Attempted::Value { .. } => Refreshed::NotKept,
             Attempted::Error { .. } | Attempted::Untimed => Refreshed::Failed,
         };
         drop(end);
         let landing = self.landing_of(attempted, false);
         flight.land(landing, self.now().mono);
+    }
+}
+
+impl<T, E> Inner<T, E> {
+    /// Returns when a refresh that starts at `now` ends: by the dependency's timeout, else by the calls' deadline or
+    /// the lease of flights, which are no failures of the dependency.
+    pub(super) fn refresh_limit(&self, now: Mono) -> Limit {
+        match self.dependency.0.own_limit(now) {
+            own @ (Limit::Timeout(_) | Limit::Deadline(_)) => own,
+            Limit::None => Limit::Deadline(now.after(self.contract.deadline().unwrap_or(flight::LEASE))),
+        }
     }
 }
 

@@ -4,7 +4,7 @@
 
 use std::{fmt, sync::Arc};
 
-use evenkeel_core::{Class, Ending, HoldMode, Keep, Mono, Now, ReadContract, Reason, Skips};
+use evenkeel_core::{Advice, Class, Ending, HoldMode, Keep, Mono, Now, ReadContract, Reason, Skips};
 
 use crate::{
     answer::{Misuse, Unanswered},
@@ -31,6 +31,8 @@ pub(crate) struct Inner<T, E> {
     pub(crate) class_of: Option<Of<T, Class>>,
     pub(crate) keep_if: Option<Of<T, bool>>,
     pub(crate) terms: Option<Of<T, Terms>>,
+    pub(crate) advice: Option<Of<E, Advice>>,
+    pub(crate) advice_of: Option<Of<T, Advice>>,
     pub(crate) share_if: Option<Of<T, bool>>,
     pub(crate) weigh: Of<T, usize>,
     pub(crate) default: Option<Box<dyn Fn() -> T + Send + Sync>>,
@@ -40,6 +42,8 @@ pub(crate) struct Inner<T, E> {
     pub(crate) flights: Option<Arc<Flights<T, E>>>,
     /// Copies an error for each of several callers; only guards that coalesce need it.
     pub(crate) copy_error: Option<fn(&E) -> E>,
+    /// The work keeps the time: no limit of the dependency's ends its attempts.
+    pub(crate) untimed: bool,
 }
 
 impl<T, E> Inner<T, E> {

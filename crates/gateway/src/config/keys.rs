@@ -17,13 +17,28 @@ pub const DEPENDENCY: &[&str] = &[
     "breaker",
     "ramp",
     "learned_limit",
+    "retry",
+    "rewrite",
+];
+/// Keys of `rewrite`.
+pub const REWRITE: &[&str] = &[
+    "host",
+    "strip_prefix",
+    "add_prefix",
+    "set_request",
+    "remove_request",
+    "set_response",
+    "remove_response",
 ];
 /// Keys of `breaker`.
 pub const BREAKER: &[&str] = &[
     "consecutive",
     "failure_ratio",
     "window",
+    "window_calls",
     "min_calls",
+    "slow_after",
+    "slow_ratio",
     "open_for",
     "open_for_max",
     "jitter",
@@ -33,6 +48,15 @@ pub const BREAKER: &[&str] = &[
 ];
 /// Keys of `ramp`.
 pub const RAMP: &[&str] = &["stages", "hold", "hold_max", "calls", "failure_ratio"];
+/// Keys of `retry`.
+pub const RETRY: &[&str] = &[
+    "attempts",
+    "budget",
+    "floor",
+    "pause",
+    "pause_max",
+    "retry_after_max",
+];
 /// Keys of `learned_limit`.
 pub const LEARNED_LIMIT: &[&str] = &["floor", "cold", "linger"];
 /// Keys of `[[routes]]`.
@@ -49,9 +73,22 @@ pub const ROUTE: &[&str] = &[
     "keep_if",
     "max_body",
     "coalesce",
+    "soft_timeout",
+    "other_methods",
+    "max_request_body",
+    "freshness",
+    "heuristic",
+    "stale_while_revalidate",
+    "ignore_cookies",
+    "keep_set_cookie",
+    "override",
+    "request_directives",
+    "normalise",
 ];
 /// Keys of `match`.
-pub const MATCH: &[&str] = &["path"];
+pub const MATCH: &[&str] = &["path", "host", "method", HEADER];
+/// The key of `match` that is a table of fields.
+pub const HEADER: &str = "header";
 /// Keys of one rung of `ladder`; exactly one of them.
 pub const RUNG: &[&str] = &["stale", "default"];
 /// Keys of the `default` rung.
@@ -67,6 +104,8 @@ pub const ALL: &[(&str, &[&str])] = &[
     ("dependencies.<name>.breaker", BREAKER),
     ("dependencies.<name>.ramp", RAMP),
     ("dependencies.<name>.learned_limit", LEARNED_LIMIT),
+    ("dependencies.<name>.retry", RETRY),
+    ("dependencies.<name>.rewrite", REWRITE),
     ("routes", ROUTE),
     ("routes.match", MATCH),
     ("routes.ladder", RUNG),

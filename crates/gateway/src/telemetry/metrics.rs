@@ -4,7 +4,7 @@
 
 use std::{fmt, sync::Arc};
 
-use evenkeel::{Class, Counts, Ending, Now, Reason, Refreshed, Rung, Skipped, State, WhenBusy};
+use evenkeel::{Class, Counts, Dependency, Ending, Now, Reason, Refreshed, Rung, Skipped, State, WhenBusy};
 use prometheus_client::{
     collector::Collector,
     encoding::{DescriptorEncoder, prometheus_text},
@@ -53,6 +53,7 @@ impl Collector for Scrape {
     fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let mut out = Out(encoder);
         self.calls(&mut out)?;
+        self.passes(&mut out)?;
         self.dependencies(&mut out)?;
         self.gateway(&mut out)
     }
@@ -66,7 +67,6 @@ impl Scrape {
             .iter()
             .map(|route| (route.name.as_str(), route.guard.counts(), Reach::of(route)))
             .collect();
-        let reasons = || std::iter::once(None).chain(Reason::ALL.into_iter().map(Some));
         let calls = routes.iter().flat_map(|(route, counts, reach)| {
             Ending::ALL
                 .into_iter()
@@ -95,10 +95,14 @@ impl Scrape {
             .iter()
             .zip(&routes)
             .flat_map(|(route, (name, counts, reach))| {
-                let own = Why::all().map(move |why| (why.as_str(), route.not_kept(why)));
-                let engine = [evenkeel::NotKept::TooBig, evenkeel::NotKept::Superseded]
-                    .map(|why| (why.as_str(), counts.not_kept(why)));
-                own.chain(engine)
+                // Two of the words are said by the store of snapshots as well as by the shelf.
+                let by_the_store = |why| match why {
+                    Why::TooBig => counts.not_kept(evenkeel::NotKept::TooBig),
+                    Why::Superseded => counts.not_kept(evenkeel::NotKept::Superseded),
+                    _ => 0,
+                };
+                Why::all()
+                    .map(move |why| (why.as_str(), route.not_kept(why) + by_the_store(why)))
                     .filter(move |(_, count)| *count > 0 || reach.keeps)
                     .map(move |(why, count)| (vec![*name, why], count))
             });
@@ -116,6 +120,24 @@ impl Scrape {
         out.write(&series::REFRESHES, refreshes)
     }
 
+    fn passes(&self, out: &mut Out<'_>) -> fmt::Result {
+        let passes = self.app.passes.iter().flat_map(|passing| {
+            let counts = passing.guard.counts();
+            let reach = Reach::without_rungs(passing.guard.dependency());
+            Ending::ALL
+                .into_iter()
+                .filter(|ending| ending.rung().is_none_or(|rung| rung == Rung::Live))
+                .flat_map(|ending| reasons().map(move |reason| (ending, reason)))
+                .map(move |(ending, reason)| (ending, reason, counts.get(ending, reason)))
+                .filter(move |(ending, reason, count)| *count > 0 || reach.reaches(*ending, *reason))
+                .map(|(ending, reason, count)| {
+                    let reason = reason.map_or("none", Reason::as_str);
+                    (vec![passing.name.as_str(), ending.as_str(), reason], count)
+                })
+        });
+        out.write(&series::PASSES, passes)
+    }
+
     fn dependencies(&self, out: &mut Out<'_>) -> fmt::Result {
         let all = || self.app.dependencies.iter().map(|(dependency, _)| dependency);
         let attempts = all().flat_map(|dependency| {
@@ -127,6 +149,11 @@ impl Scrape {
                 .map(move |(class, count)| (vec![dependency.name(), class.as_str()], count))
         });
         out.write(&series::ATTEMPTS, attempts)?;
+        let with_retries = || all().filter(|one| one.contract().retry().is_some());
+        let made = with_retries().map(|one| (vec![one.name()], one.retries().made));
+        out.write(&series::RETRIES, made)?;
+        let denied = with_retries().map(|one| (vec![one.name()], one.retries().denied));
+        out.write(&series::RETRIES_DENIED, denied)?;
         let states = [State::Closed, State::Open, State::HalfOpen];
         let state = all().flat_map(|dependency| {
             let now = dependency.status().state;
@@ -230,6 +257,11 @@ impl Scrape {
     }
 }
 
+/// Yields every reason, and none.
+fn reasons() -> impl Iterator<Item = Option<Reason>> {
+    std::iter::once(None).chain(Reason::ALL.into_iter().map(Some))
+}
+
 /// Returns a monotonic instant in whole seconds of Unix time, rounded up: a probe is never announced too early.
 fn unix_seconds(now: Now, at: evenkeel::Mono) -> u64 {
     let wall = now.wall_of(at).as_nanos().saturating_add(999_999_999);
@@ -245,22 +277,35 @@ struct Reach {
     has_ramp: bool,
     is_limited: bool,
     refuses_when_busy: bool,
+    has_soft_timeout: bool,
     revalidates: bool,
 }
 
 impl Reach {
     fn of(route: &crate::proxy::Route) -> Self {
-        let dependency = route.guard.dependency();
         let contract = route.guard.contract();
         let ladder = contract.ladder();
         Self {
             keeps: contract.keeps_snapshots(),
             has_default: ladder.has_default(),
+            refuses_when_busy: contract.when_busy() == WhenBusy::Refuse,
+            has_soft_timeout: contract.soft_timeout().is_some(),
+            revalidates: contract.refreshes(),
+            ..Self::without_rungs(route.guard.dependency())
+        }
+    }
+
+    /// What is left where nothing can stand in.
+    fn without_rungs(dependency: &Dependency) -> Self {
+        Self {
+            keeps: false,
+            has_default: false,
             has_breaker: dependency.contract().breaker().is_some(),
             has_ramp: dependency.contract().ramp().is_some(),
             is_limited: dependency.is_limited(),
-            refuses_when_busy: contract.when_busy() == WhenBusy::Refuse,
-            revalidates: contract.refreshes(),
+            refuses_when_busy: false,
+            has_soft_timeout: false,
+            revalidates: false,
         }
     }
 
@@ -276,10 +321,11 @@ impl Reach {
             Reason::BreakerOpen | Reason::ProbeFailed => self.has_breaker,
             Reason::Ramping => self.has_ramp,
             Reason::AtCapacity => self.is_limited,
+            Reason::Slow => self.has_soft_timeout,
             Reason::Revalidating => self.revalidates,
             Reason::Busy | Reason::Fault | Reason::Held => false,
         };
-        if reason == Reason::Revalidating {
+        if matches!(reason, Reason::Slow | Reason::Revalidating) {
             return possible && ending == Ending::Answered(Rung::Stale);
         }
         let has_ladder = !self.refuses_when_busy || reason.was_attempted();
@@ -341,6 +387,7 @@ mod tests {
             has_ramp: false,
             is_limited: true,
             refuses_when_busy: true,
+            has_soft_timeout: false,
             revalidates: false,
         };
         let reached = |reach: &Reach, reason| {

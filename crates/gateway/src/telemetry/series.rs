@@ -58,6 +58,11 @@ pub(super) const CALLS: Series = counter(
     &["route", "ending", "rung", "reason"],
     "What calls came to; each is counted exactly once, and an answer made of old data never as live",
 );
+pub(super) const PASSES: Series = counter(
+    "evenkeel_passes",
+    &["route", "ending", "reason"],
+    "What requests came to that are only forwarded; each is counted exactly once, and in no other series",
+);
 pub(super) const SKIPPED: Series = counter(
     "evenkeel_rungs_skipped",
     &["route", "rung", "why"],
@@ -82,6 +87,16 @@ pub(super) const ATTEMPTS: Series = counter(
     "evenkeel_attempts",
     &["dependency", "class"],
     "Attempts at a dependency that have ended, by what they brought; refusals made here are none",
+);
+pub(super) const RETRIES: Series = counter(
+    "evenkeel_retries",
+    &["dependency"],
+    "Attempts that were made because the one before had failed; they are counted as attempts too",
+);
+pub(super) const RETRIES_DENIED: Series = counter(
+    "evenkeel_retries_denied",
+    &["dependency"],
+    "Attempts that were not made because the budget for retries was used up",
 );
 pub(super) const BREAKER_STATE: Series = gauge(
     "evenkeel_breaker_state",
@@ -195,11 +210,14 @@ pub(super) const BUILD_INFO: Series = gauge(
 /// Every series, in the order in which they are exported.
 pub const ALL: &[Series] = &[
     CALLS,
+    PASSES,
     SKIPPED,
     NOT_KEPT,
     JOINED,
     REFRESHES,
     ATTEMPTS,
+    RETRIES,
+    RETRIES_DENIED,
     BREAKER_STATE,
     BREAKER_TRANSITIONS,
     NEXT_PROBE,

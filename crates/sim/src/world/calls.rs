@@ -49,6 +49,9 @@ impl World<'_> {
             self.calls.get(id)?.attempt = Some(attempt);
             return None;
         }
+        if self.joins_resting(id, node, key) {
+            return None;
+        }
         let (pass, changes) = seat.admit(now, Asker::Traffic, false);
         for change in changes {
             self.changed(node, change, now);
@@ -85,13 +88,14 @@ impl World<'_> {
             Attempt {
                 node,
                 key,
-                pass,
+                pass: Some(pass),
                 began: now,
                 limit,
                 callers: if in_background { Vec::new() } else { vec![id] },
                 apart: in_background || read.coalesce(),
                 flight: read.coalesce(),
                 work: self.admitted,
+                made: 1,
             },
             now,
         );
@@ -116,13 +120,14 @@ impl World<'_> {
                         Attempt {
                             node,
                             key,
-                            pass,
+                            pass: Some(pass),
                             began: now,
                             limit,
                             callers: Vec::new(),
                             apart: true,
                             flight: true,
                             work: self.admitted,
+                            made: 1,
                         },
                         now,
                     );
@@ -138,6 +143,10 @@ impl World<'_> {
     pub(super) fn begin_attempt(&mut self, attempt: Attempt, now: Mono) {
         let (node, key, work, limit) = (attempt.node, attempt.key, attempt.work, attempt.limit);
         let (callers, is_flight) = (attempt.callers.clone(), attempt.flight);
+        let slow_at = attempt
+            .pass
+            .as_ref()
+            .and_then(|pass| self.nodes[node].seat.slow_at(pass));
         self.admitted += 1;
         self.states[node].attempts += 1;
         let id = self.attempts.add(attempt);
@@ -153,6 +162,9 @@ impl World<'_> {
         if let Some(at) = limit.at() {
             self.queue.plan(at, Event::TimeOut(id));
         }
+        if let Some(at) = slow_at {
+            self.queue.plan(at, Event::Crossed(id));
+        }
         match self.source.ask(work, now) {
             Taken::Refused => self.end_attempt(id, Class::OUTAGE, true, now),
             Taken::Until(at, well) => {
@@ -162,6 +174,34 @@ impl World<'_> {
             Taken::Hung => {
                 self.works.insert(work, Some(id));
             }
+        }
+    }
+
+    /// Ends a call whose attempt is slow by its copy, if that can answer. The attempt goes on.
+    pub(super) fn slow(&mut self, id: Id, now: Mono) {
+        let Some(call) = self.calls.get(id) else { return };
+        let Some(attempt) = call.attempt else { return };
+        let snapshot = self.states[call.node].snapshots.get(&call.key).copied();
+        let Some(step) = call.read.slow(snapshot, now) else {
+            return;
+        };
+        call.attempt = None;
+        if let Some(attempt) = self.attempts.get(attempt) {
+            attempt.callers.retain(|caller| *caller != id);
+            attempt.apart = true;
+        }
+        self.drive(id, step, now);
+    }
+
+    /// Tells the engine that an attempt is slow that has no result yet.
+    pub(super) fn crossed(&mut self, id: Id, now: Mono) {
+        let Some(attempt) = self.attempts.get(id) else {
+            return;
+        };
+        if let Some(pass) = &mut attempt.pass {
+            let node = attempt.node;
+            let transition = self.nodes[node].seat.crossed(pass, Lane::new(LANE), now);
+            self.changed(node, transition, now);
         }
     }
 
@@ -189,18 +229,11 @@ impl World<'_> {
 
     /// Ends an attempt with its verdict, and then the calls that wait for it.
     pub(super) fn end_attempt(&mut self, id: Id, class: Class, blame: bool, now: Mono) {
-        let Some(attempt) = self.attempts.take(id) else {
+        let Some(mut attempt) = self.attempts.take(id) else {
             return;
         };
-        let Attempt {
-            node,
-            key,
-            pass,
-            began,
-            callers,
-            work,
-            ..
-        } = attempt;
+        let Some(pass) = attempt.pass.take() else { return };
+        let (node, key, began, work) = (attempt.node, attempt.key, attempt.began, attempt.work);
         let probe = pass.is_probe();
         let seat = &self.nodes[node].seat;
         seat.release();
@@ -226,7 +259,10 @@ impl World<'_> {
             );
         }
         self.abandon(work);
-        for caller in callers {
+        if !probe && self.rests(&attempt, class, now) {
+            return;
+        }
+        for caller in attempt.callers {
             if let Some(call) = self.calls.get(caller) {
                 let step = call.read.attempted(class, probe);
                 self.drive(caller, step, now);

@@ -57,6 +57,7 @@ impl World<'_> {
         let seat = &self.nodes[node];
         let contract = seat.seat.contract();
         let (read, first) = ReadCall::begin(&seat.read, contract.table(), contract.timeout(), None, now);
+        let slow_at = read.slow_at();
         self.begun += 1;
         let call = self.calls.add(Call {
             read,
@@ -64,12 +65,16 @@ impl World<'_> {
             key,
             request: id,
             attempt: None,
+            resting: None,
         });
         if let Some(request) = self.requests.get(id) {
             request.call = Some(call);
         }
         if let Some(patience) = self.workload.patience {
             self.queue.plan(now.after(patience), Event::Leave(id, call));
+        }
+        if let Some(slow_at) = slow_at {
+            self.queue.plan(slow_at, Event::Slow(call));
         }
         self.drive(call, first, now);
     }
@@ -78,6 +83,9 @@ impl World<'_> {
     pub(super) fn leave(&mut self, request: Id, id: Id, now: Mono) {
         let Some(call) = self.calls.take(id) else { return };
         self.ended += 1;
+        if let Some(resting) = call.resting {
+            self.leaves_resting(resting, id, now);
+        }
         if let Some(attempt) = call.attempt
             && let Some(waited) = self.attempts.get(attempt)
         {

@@ -14,6 +14,7 @@ use crate::{
     tally::{Seen, Tally},
 };
 
+mod again;
 mod calls;
 mod clients;
 
@@ -26,10 +27,16 @@ enum Event {
     Ask(Id),
     /// The client's patience is over, if it still waits for this call.
     Leave(Id, Id),
+    /// The call's soft timeout is over, if it still waits.
+    Slow(Id),
     /// The attempt has come to its limit.
     TimeOut(Id),
+    /// The attempt has become slow.
+    Crossed(Id),
     /// The source is done with this work; well, or not.
     Done(Work, bool),
+    /// The pause before a further attempt is over.
+    Again(Id),
     /// What the script says next.
     Script(usize),
     /// A client of a closed workload wants something.
@@ -53,6 +60,8 @@ struct Call<'n> {
     key: u32,
     request: Id,
     attempt: Option<Id>,
+    /// The failed attempt whose next one it waits for.
+    resting: Option<Id>,
 }
 
 /// An attempt at the source.
@@ -60,7 +69,8 @@ struct Call<'n> {
 struct Attempt {
     node: usize,
     key: u32,
-    pass: Pass,
+    /// Taken when the verdict is given.
+    pass: Option<Pass>,
     began: Mono,
     limit: Limit,
     /// Who waits for it.
@@ -70,6 +80,8 @@ struct Attempt {
     /// It is the one for its key.
     flight: bool,
     work: Work,
+    /// As the how-manieth for its callers.
+    made: u32,
 }
 
 /// What a node has besides its contracts.
@@ -77,6 +89,7 @@ struct Attempt {
 struct State {
     snapshots: BTreeMap<u32, Facts>,
     flights: BTreeMap<u32, Id>,
+    resting: BTreeMap<u32, Id>,
     attempts: u32,
     stage: Option<Stage>,
 }
@@ -95,6 +108,7 @@ pub(crate) struct World<'n> {
     requests: Slab<Request>,
     calls: Slab<Call<'n>>,
     attempts: Slab<Attempt>,
+    resting: Slab<again::Resting>,
     works: BTreeMap<Work, Option<Id>>,
     begun: u64,
     ended: u64,
@@ -136,6 +150,7 @@ impl<'n> World<'n> {
             requests: Slab::new(),
             calls: Slab::new(),
             attempts: Slab::new(),
+            resting: Slab::new(),
             works: BTreeMap::new(),
             begun: 0,
             ended: 0,
@@ -157,8 +172,11 @@ impl<'n> World<'n> {
             Event::Want => self.request(now),
             Event::Ask(request) => self.ask(request, now),
             Event::Leave(request, call) => self.leave(request, call, now),
+            Event::Slow(call) => self.slow(call, now),
             Event::TimeOut(attempt) => self.time_out(attempt, now),
+            Event::Crossed(attempt) => self.crossed(attempt, now),
             Event::Done(work, well) => self.done(work, well, now),
+            Event::Again(resting) => self.again(resting, now),
             Event::Script(index) => self.script(index, now),
         }
         assert_eq!(

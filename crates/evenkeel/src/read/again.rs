@@ -1,0 +1,186 @@
+//! Decides how a call whose attempt failed makes another: the pause, the second admission, the next attempt.
+//! It exists as one loop around the one way of making an attempt, for calls and for flights alike.
+//! It refuses to repeat work that was not handed in as repeatable, or that still goes on.
+
+use std::{pin::Pin, sync::Arc};
+
+use evenkeel_core::{Advice, Class, Deadline, Failed, HoldMode, Mono, NoRetry, Retry};
+
+use crate::{
+    dependency,
+    key::Key,
+    lent::Lent,
+    read::{attempt::Attempted, shared::Inner},
+    ticket::{Call, Permit, Ticket},
+};
+
+/// What an attempt comes to, of any work.
+pub(crate) type Working<T, E> = Pin<Box<dyn Future<Output = Result<T, E>> + Send>>;
+/// Work that can be done again; a further attempt is rare, so it may cost an allocation.
+pub(crate) type Repeat<T, E> =
+    Arc<dyn Fn(Call<'static>, Option<Permit<'static>>) -> Working<T, E> + Send + Sync>;
+
+/// What further attempts of a call need to know.
+pub(crate) struct Retries<T, E> {
+    pub(crate) work: Repeat<T, E>,
+    /// The end of each attempt, beside the timeout.
+    pub(crate) deadline: Deadline,
+    /// The moment by which a further attempt has to begin.
+    pub(crate) ends: Option<Mono>,
+    /// Whether breaker, ramp and learned limit only watch.
+    pub(crate) observes: bool,
+}
+
+/// A retry that was paid for. Who leaves before it is made has its cost back.
+struct Paid<'d> {
+    dependency: &'d Arc<dependency::Inner>,
+    retry: Option<Retry>,
+}
+
+impl Drop for Paid<'_> {
+    fn drop(&mut self) {
+        if let Some(retry) = self.retry.take() {
+            let now = self.dependency.engine.now().mono;
+            self.dependency.seat.give_back(retry, now);
+        }
+    }
+}
+
+impl<T, E> Inner<T, E>
+where
+    T: Clone + Send + Sync + 'static,
+    E: Send + Sync + 'static,
+{
+    /// Makes an attempt, and further ones where its work may be repeated and the dependency grants them.
+    pub(super) async fn attempts<F, Fut>(
+        self: &Arc<Self>,
+        key: Option<&Key>,
+        ticket: &mut Ticket<'static>,
+        retries: Option<&Retries<T, E>>,
+        work: F,
+    ) -> Attempted<T, E>
+    where
+        F: FnOnce(Call<'static>, Option<Permit<'static>>) -> Fut,
+        Fut: Future<Output = Result<T, E>>,
+    {
+        let first = self.attempt(key, ticket, work).await;
+        match retries {
+            // Boxed: what few calls need is not to be carried by all.
+            Some(retries) => Box::pin(self.again(key, ticket, first, retries)).await,
+            None => first,
+        }
+    }
+
+    /// Makes further attempts after one that came to `attempted` under `ticket`, for as long as the dependency grants
+    /// them, and returns what the last one came to. Where none is granted that is `attempted` itself.
+    async fn again(
+        self: &Arc<Self>,
+        key: Option<&Key>,
+        ticket: &mut Ticket<'static>,
+        mut attempted: Attempted<T, E>,
+        retries: &Retries<T, E>,
+    ) -> Attempted<T, E> {
+        // Bounded by the contract's attempts: the dependency grants no more.
+        for made in 1_u32.. {
+            let Some(next) = self.next(ticket, &attempted, retries, made).await else {
+                break;
+            };
+            *ticket = next;
+            let work = |call, permit| (retries.work)(call, permit);
+            // What the attempt before brought is of no use any more, and must hold nothing while the next one runs.
+            drop(attempted);
+            attempted = self.attempt(key, ticket, work).await;
+        }
+        attempted
+    }
+
+    /// Waits for the next attempt and has it admitted; `None` if there is none.
+    async fn next(
+        self: &Arc<Self>,
+        ticket: &Ticket<'static>,
+        attempted: &Attempted<T, E>,
+        retries: &Retries<T, E>,
+        made: u32,
+    ) -> Option<Ticket<'static>> {
+        let failed = self.failed(ticket, attempted)?;
+        let dependency = &self.dependency.0;
+        let granted = dependency
+            .seat
+            .retry(failed, made, retries.ends, self.now().mono)
+            .inspect_err(|why| {
+                if *why == NoRetry::NoBudget {
+                    dependency.retries.denied();
+                }
+            });
+        let mut paid = Paid {
+            dependency,
+            retry: Some(granted.ok()?),
+        };
+        let at = paid.retry.as_ref().map_or(Mono::END, Retry::at);
+        dependency.engine.shared().clock.sleep_until(at).await.ok()?;
+        let now = self.now();
+        if self
+            .look(now.mono)
+            .is_some_and(|(mode, _)| mode != HoldMode::ForcedClosed)
+        {
+            return None;
+        }
+        let retry = paid.retry.take()?;
+        let next = Lent::Shared(Arc::clone(dependency));
+        let mut next = dependency::Inner::admit_again(next, retry, now, retries.observes).ok()?;
+        dependency.retries.made();
+        next.limit = retries
+            .deadline
+            .attempt(now.mono, dependency.seat.contract().timeout());
+        next.may_outlive = ticket.may_outlive;
+        Some(next)
+    }
+
+    /// Says what failed, if it is over and no probe: a probe's result is for the breaker.
+    fn failed(&self, ticket: &Ticket<'static>, attempted: &Attempted<T, E>) -> Option<Failed> {
+        if ticket.was_probe || ticket.goes_on() {
+            return None;
+        }
+        match attempted {
+            Attempted::Value { value, .. } => Some(Failed {
+                class: self.class_of(value),
+                advice: self.advice_of_value(value),
+            }),
+            Attempted::Error { class, error, .. } => Some(Failed {
+                class: *class,
+                advice: error
+                    .as_ref()
+                    .map_or(Advice::Whenever, |error| self.advice_of_error(error)),
+            }),
+            Attempted::Untimed => None,
+        }
+    }
+
+    fn advice_of_value(&self, value: &T) -> Advice {
+        self.advice_of
+            .as_ref()
+            .map_or(Advice::Whenever, |advice| advice(value))
+    }
+
+    fn advice_of_error(&self, error: &E) -> Advice {
+        self.advice
+            .as_ref()
+            .map_or(Advice::Whenever, |advice| advice(error))
+    }
+
+    /// Leaves a busy dependency alone, by what came with a value.
+    pub(super) fn heed_value(&self, class: Class, value: &T, now: Mono) {
+        if class == Class::Busy {
+            let advice = self.advice_of_value(value);
+            self.dependency.0.seat.heed(class, advice, now);
+        }
+    }
+
+    /// Leaves a busy dependency alone, by what came with an error.
+    pub(super) fn heed_error(&self, class: Class, error: &E, now: Mono) {
+        if class == Class::Busy {
+            let advice = self.advice_of_error(error);
+            self.dependency.0.seat.heed(class, advice, now);
+        }
+    }
+}

@@ -73,6 +73,12 @@ where
                                 Landing::Value { value, shareable, .. }
                                     if !shareable || !self.may_have(value) =>
                                 {
+                                    // What may not be handed over may have been kept meanwhile, for this caller too.
+                                    if self.bring.is_some()
+                                        && let step @ Step::Serve(..) = self.look_up()
+                                    {
+                                        return self.finish(step);
+                                    }
                                     break;
                                 }
                                 Landing::Value { .. } | Landing::Error { .. } | Landing::Refused(_) => {

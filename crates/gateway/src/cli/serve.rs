@@ -94,6 +94,7 @@ async fn serve(contract: &Contract) -> ExitCode {
     };
     log.note(level, "stopped", &[("drained", word)]);
     log.flush(FLUSH_MAX);
+    app.flush_access(FLUSH_MAX);
     if drained {
         ExitCode::SUCCESS
     } else {

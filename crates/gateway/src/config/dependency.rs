@@ -51,6 +51,8 @@ pub struct Dependency {
     pub learned_limit: Option<LimitRules>,
     /// Whether a GET or HEAD is sent once more after a failure; `None` for never.
     pub retry: Option<RetryRules>,
+    /// Whether a read is sent once more whose idle connection ends before any answer.
+    pub resend: bool,
     /// What is changed of its messages.
     pub rewrite: Rewrite,
 }
@@ -188,6 +190,7 @@ pub(super) fn read(
     let ramp = ramp::read_ramp(&mut fields, is_broken_off);
     let learned_limit = ramp::read_learned_limit(&mut fields);
     let retry = retry::read(&mut fields, pressed);
+    let resend = fields.boolean("resend").unwrap_or(true);
     let draft = DependencyDraft {
         name: name.clone(),
         timeout: Some(timeout),
@@ -214,6 +217,7 @@ pub(super) fn read(
         ramp,
         learned_limit,
         retry,
+        resend,
         rewrite,
     })
 }

@@ -5,7 +5,16 @@
 /// Keys at the top of the file.
 pub const ROOT: &[&str] = &["gateway", "resources", "dependencies", "routes"];
 /// Keys of `[gateway]`.
-pub const GATEWAY: &[&str] = &["listen", "admin", "memory", "buffers", "workers", "drain"];
+pub const GATEWAY: &[&str] = &[
+    "listen",
+    "admin",
+    "memory",
+    "buffers",
+    "workers",
+    "drain",
+    "access_log",
+    "trusted_peers",
+];
 /// Keys of `[resources.<name>]`.
 pub const RESOURCE: &[&str] = &["concurrency"];
 /// Keys of `[dependencies.<name>]`.
@@ -18,6 +27,7 @@ pub const DEPENDENCY: &[&str] = &[
     "ramp",
     "learned_limit",
     "retry",
+    "resend",
     "rewrite",
 ];
 /// Keys of `rewrite`.

@@ -20,6 +20,7 @@ mod outbound;
 mod pass;
 mod passing;
 mod patient;
+mod peer;
 mod refuse;
 mod repeat;
 mod respond;
@@ -34,6 +35,7 @@ mod stream;
 mod trouble;
 mod upload;
 mod upstream;
+mod watched;
 mod whole;
 
 pub use app::App;

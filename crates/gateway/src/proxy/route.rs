@@ -24,16 +24,17 @@ use crate::config::{self, KeepIf, Rung, ScopePart, pattern::Pattern};
 /// The guard of a route.
 pub(crate) type Guard = Read<Reply, Trouble, Whose>;
 
-/// What a key says beside the target: the scheme is always http, so the authority and the scope parts.
+/// What a key says beside the target: the scheme, the authority and the scope parts.
 #[derive(Debug)]
 pub(crate) struct Whose {
+    pub(super) scheme: &'static str,
     pub(super) authority: HeaderValue,
     pub(super) parts: Vec<String>,
 }
 
 impl Scope for Whose {
     fn parts(&self, each: &mut dyn FnMut(&str)) {
-        each("http");
+        each(self.scheme);
         // Authorities are checked before they get here: visible ASCII.
         each(self.authority.to_str().unwrap_or_default());
         for part in &self.parts {
@@ -45,7 +46,7 @@ impl Scope for Whose {
 /// A route, ready to serve.
 #[derive(Debug)]
 pub(crate) struct Route {
-    pub(crate) name: String,
+    pub(crate) name: Arc<str>,
     pub(crate) guard: Guard,
     pub(super) pattern: Pattern,
     pub(super) scope: Vec<ScopePart>,
@@ -134,7 +135,7 @@ impl Route {
             builder = builder.coalesce().share_if(Reply::is_shareable);
         }
         Ok(Self {
-            name: route.name.clone(),
+            name: route.name.as_str().into(),
             guard: builder.build()?,
             pattern: route.pattern.clone(),
             scope: route.scope.clone(),

@@ -13,7 +13,7 @@ use evenkeel::{
 use evenkeel_http::{decision::Decision, status::in_error_set, validation::make_refresh};
 use http::{
     HeaderMap, Method, StatusCode,
-    header::{IF_MODIFIED_SINCE, IF_NONE_MATCH, RANGE},
+    header::{IF_MODIFIED_SINCE, IF_NONE_MATCH},
     response,
 };
 
@@ -24,6 +24,7 @@ use super::{
     forward::{self, Sent},
     framing::{self, Asked, End},
     keep::{self, Verdict, Why},
+    repeat,
     stream::Stream,
     trouble::Trouble,
     upload::Upload,
@@ -60,7 +61,12 @@ impl Exchange {
         let mut permit = answer.stream.take_permit();
         answer.stream.end_now().await;
         if conditional {
-            let arrived = self.arrived_head(&answer);
+            // What is kept is updated as it was stored: prepared for this side of the gateway.
+            let fields = self.fields(&answer.head);
+            let arrived = Arrived {
+                headers: &fields,
+                ..self.arrived_head(&answer)
+            };
             let settled = cache.not_modified(&cached.key, looked, &self.request.headers, &arrived);
             if let Some(settled) = settled {
                 return Ok(self.validated(settled));
@@ -109,8 +115,8 @@ impl Exchange {
         let asked = |name| conditions.contains_key(&name) || self.request.headers.contains_key(&name);
         let asked = Asked {
             conditional: asked(IF_NONE_MATCH) || asked(IF_MODIFIED_SINCE),
-            // Ranges are not sent on; an origin that answers one all the same answers the client.
-            range: asked(RANGE),
+            // Ranges are not sent on. A part that comes all the same is passed on, and never stored.
+            range: true,
         };
         let end = framing::check(&mut head, asked)?;
         let home = std::sync::Arc::clone(&route.upstream);
@@ -166,9 +172,14 @@ impl Exchange {
             end: _,
             began,
         } = answer;
-        // Nothing could stand in for it, and nobody else may have it: it flows.
+        // Nothing could stand in for it, nobody else may have it, and it is not asked for again: it flows.
+        let may_repeat = self.repeats() && repeat::is_worth_repeating(head.status);
+        // A failure is for all who wait for it.
+        let may_share = in_error_set(head.status) && !self.asks_alone(cached);
         if let Err((why, _)) = judged
             && !self.route.has_ladder
+            && !may_repeat
+            && !may_share
             && looked.chosen().is_none()
         {
             return self.let_through(head, stream, Some(why), Keep::Leave);

@@ -65,7 +65,7 @@ impl Scrape {
             .app
             .routes
             .iter()
-            .map(|route| (route.name.as_str(), route.guard.counts(), Reach::of(route)))
+            .map(|route| (&*route.name, route.guard.counts(), Reach::of(route)))
             .collect();
         let calls = routes.iter().flat_map(|(route, counts, reach)| {
             Ending::ALL
@@ -132,7 +132,7 @@ impl Scrape {
                 .filter(move |(ending, reason, count)| *count > 0 || reach.reaches(*ending, *reason))
                 .map(|(ending, reason, count)| {
                     let reason = reason.map_or("none", Reason::as_str);
-                    (vec![passing.name.as_str(), ending.as_str(), reason], count)
+                    (vec![&*passing.name, ending.as_str(), reason], count)
                 })
         });
         out.write(&series::PASSES, passes)
@@ -252,6 +252,8 @@ impl Scrape {
         out.write(&series::MISDIRECTED, misdirected)?;
         out.write(&series::EVENTS_LOST, one(app.engine.events_lost()))?;
         out.write(&series::LOG_LINES_LOST, one(app.log.lost()))?;
+        let lost = app.access.as_ref().map(|access| (Vec::new(), access.lost()));
+        out.write(&series::ACCESS_LINES_LOST, lost.into_iter())?;
         let version = std::iter::once((vec![env!("CARGO_PKG_VERSION")], 1));
         out.write(&series::BUILD_INFO, version)
     }

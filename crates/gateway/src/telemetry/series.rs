@@ -201,6 +201,11 @@ pub(super) const LOG_LINES_LOST: Series = counter(
     &[],
     "Lines of the log that could not be written, or came while too many waited to be",
 );
+pub(super) const ACCESS_LINES_LOST: Series = counter(
+    "evenkeel_access_log_lines_lost",
+    &[],
+    "Lines about requests that could not be written, or came while too many waited to be",
+);
 pub(super) const BUILD_INFO: Series = gauge(
     "evenkeel_build_info",
     &["version"],
@@ -240,5 +245,6 @@ pub const ALL: &[Series] = &[
     MISDIRECTED,
     EVENTS_LOST,
     LOG_LINES_LOST,
+    ACCESS_LINES_LOST,
     BUILD_INFO,
 ];

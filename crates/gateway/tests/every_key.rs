@@ -1,6 +1,8 @@
 //! Every key of a contract is flipped, and something else happens.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
+#[path = "every_key/caching.rs"]
+mod caching;
 #[path = "e2e/kit.rs"]
 mod kit;
 #[path = "every_key/load.rs"]
@@ -185,6 +187,23 @@ const CHECKS: &[(&str, &str, Check)] = &[
     ("routes", "max_body", check!(max_body())),
     ("routes", "coalesce", check!(coalesce())),
     ("routes", "soft_timeout", check!(soft_timeout())),
+    ("routes", "freshness", check!(caching::freshness())),
+    ("routes", "heuristic", check!(caching::heuristic())),
+    (
+        "routes",
+        "stale_while_revalidate",
+        check!(caching::stale_while_revalidate()),
+    ),
+    ("routes", "ignore_cookies", check!(caching::ignore_cookies())),
+    ("routes", "keep_set_cookie", check!(caching::keep_set_cookie())),
+    ("routes", "override", check!(caching::set_aside())),
+    (
+        "routes",
+        "request_directives",
+        check!(caching::request_directives()),
+    ),
+    ("routes", "normalise", check!(caching::normalise())),
+    ("dependencies.<name>", "resend", check!(caching::resend())),
     ("routes", "other_methods", check!(other_methods())),
     ("routes", "max_request_body", check!(max_request_body())),
     ("routes.match", "path", check!(path())),

@@ -31,12 +31,13 @@ use crate::{
 };
 
 /// Requests that never became a call, by what was wrong with them.
-pub(crate) const MISDIRECTED: [ProblemKind; 5] = [
+pub(crate) const MISDIRECTED: [ProblemKind; 6] = [
     ProblemKind::BadRequest,
     ProblemKind::NoSuchRoute,
     ProblemKind::MethodNotAllowed,
     ProblemKind::MethodNotImplemented,
     ProblemKind::BodyTooLarge,
+    ProblemKind::NothingKept,
 ];
 
 /// A gateway without its sockets.
@@ -183,7 +184,7 @@ impl App {
     /// not shareable.
     #[must_use]
     pub fn flights(&self, route: &str) -> Option<(usize, usize)> {
-        let route = self.routes.iter().find(|known| known.name == route)?;
+        let route = self.routes.iter().find(|known| *known.name == *route)?;
         Some(route.guard.flights())
     }
 

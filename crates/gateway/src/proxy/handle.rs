@@ -148,6 +148,7 @@ async fn read_cached(
     if cached.looked.request().directives.only_if_cached
         && cached.first(cache, exchange.route.engine.now().mono) == Decision::OnlyIfCached
     {
+        app.note_misdirected(ProblemKind::NothingKept);
         return (refuse::nothing_kept(), None);
     }
     let bring = |moment, now| exchange.bring(cache, cached, moment, now);

@@ -25,6 +25,7 @@ use super::{
     framing::{self, Asked, End},
     keep::{self, Verdict, Why},
     repeat,
+    route::Validated,
     stream::Stream,
     trouble::Trouble,
     upload::Upload,
@@ -56,6 +57,9 @@ impl Exchange {
         let refreshes = decision == Decision::StaleWhileRevalidating;
         let mut answer = self.sent(began, (refreshes, &conditions), &mut permit).await?;
         if answer.head.status != StatusCode::NOT_MODIFIED {
+            if conditional && !in_error_set(answer.head.status) {
+                self.route.note_validated(Validated::Replaced);
+            }
             return self.arrived(cache, cached, answer).await;
         }
         let mut permit = answer.stream.take_permit();
@@ -69,6 +73,7 @@ impl Exchange {
             };
             let settled = cache.not_modified(&cached.key, looked, &self.request.headers, &arrived);
             if let Some(settled) = settled {
+                self.route.note_validated(Validated::NotModified);
                 return Ok(self.validated(settled));
             }
             // It speaks of no copy that is held: only the whole answer helps (C23).

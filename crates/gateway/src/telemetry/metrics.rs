@@ -13,7 +13,7 @@ use prometheus_client::{
 };
 
 use super::series::{self, Kind, Series};
-use crate::proxy::{App, Connections, Why};
+use crate::proxy::{App, Connections, Validated, Why};
 
 /// Exports the series of one gateway.
 pub(crate) struct Metrics(Registry);
@@ -117,7 +117,12 @@ impl Scrape {
                 .map(|end| (vec![*route, end.as_str()], counts.refreshes(end)))
                 .filter(|(_, count)| *count > 0 || reach.revalidates)
         });
-        out.write(&series::REFRESHES, refreshes)
+        out.write(&series::REFRESHES, refreshes)?;
+        let validations = self.app.routes.iter().filter(|route| route.cache.is_some());
+        let validations = validations.flat_map(|route| {
+            Validated::ALL.map(|result| (vec![&*route.name, result.as_str()], route.validations(result)))
+        });
+        out.write(&series::VALIDATIONS, validations)
     }
 
     fn passes(&self, out: &mut Out<'_>) -> fmt::Result {
@@ -245,6 +250,10 @@ impl Scrape {
         out.write(&series::SNAPSHOTS, one(app.memory.count() as u64))?;
         out.write(&series::SNAPSHOT_BYTES, one(app.memory.bytes()))?;
         out.write(&series::SNAPSHOT_BYTES_LIMIT, one(app.memory.limit()))?;
+        out.write(&series::SHELF_URIS, one(app.shelf.uris() as u64))?;
+        out.write(&series::SHELF_BYTES, one(app.shelf.bytes()))?;
+        out.write(&series::SHELF_BYTES_LIMIT, one(app.shelf.limit()))?;
+        out.write(&series::SHELF_EVICTIONS, one(app.shelf.evicted()))?;
         out.write(&series::BUFFERED_BYTES, one(app.buffers.used() as u64))?;
         out.write(&series::REQUESTS_IN_FLIGHT, one(app.requests_in_flight() as u64))?;
         out.write(&series::CLIENT_CONNECTIONS, one(self.connections.count() as u64))?;
@@ -281,6 +290,7 @@ struct Reach {
     refuses_when_busy: bool,
     has_soft_timeout: bool,
     revalidates: bool,
+    has_fresh: bool,
 }
 
 impl Reach {
@@ -293,6 +303,7 @@ impl Reach {
             refuses_when_busy: contract.when_busy() == WhenBusy::Refuse,
             has_soft_timeout: contract.soft_timeout().is_some(),
             revalidates: contract.refreshes(),
+            has_fresh: contract.looks_first(),
             ..Self::without_rungs(route.guard.dependency())
         }
     }
@@ -308,15 +319,17 @@ impl Reach {
             refuses_when_busy: false,
             has_soft_timeout: false,
             revalidates: false,
+            has_fresh: false,
         }
     }
 
     fn reaches(&self, ending: Ending, reason: Option<Reason>) -> bool {
         let Some(reason) = reason else {
-            return matches!(
-                ending,
-                Ending::Answered(Rung::Live) | Ending::Abandoned | Ending::Cut
-            );
+            return match ending {
+                Ending::Answered(Rung::Live) | Ending::Abandoned | Ending::Cut => true,
+                Ending::Answered(Rung::Fresh) => self.has_fresh,
+                Ending::Answered(Rung::Stale | Rung::Default) | Ending::Refused | Ending::Failed => false,
+            };
         };
         let possible = match reason {
             Reason::DependencyFailed | Reason::TimedOut | Reason::Cut | Reason::ErrorAnswer => true,
@@ -391,6 +404,7 @@ mod tests {
             refuses_when_busy: true,
             has_soft_timeout: false,
             revalidates: false,
+            has_fresh: false,
         };
         let reached = |reach: &Reach, reason| {
             [

@@ -174,6 +174,28 @@ pub(super) const SNAPSHOT_BYTES_LIMIT: Series = gauge(
     &[],
     "The most bytes of snapshots",
 );
+pub(super) const SHELF_URIS: Series = gauge(
+    "evenkeel_shelf_uris",
+    &[],
+    "URIs of which routes that cache have copies",
+);
+pub(super) const SHELF_BYTES: Series = gauge(
+    "evenkeel_shelf_bytes",
+    &[],
+    "Bytes that these copies take, keys and bookkeeping included",
+);
+pub(super) const SHELF_BYTES_LIMIT: Series =
+    gauge("evenkeel_shelf_bytes_limit", &[], "The most bytes of such copies");
+pub(super) const SHELF_EVICTIONS: Series = counter(
+    "evenkeel_shelf_evictions",
+    &[],
+    "URIs whose copies went for want of room",
+);
+pub(super) const VALIDATIONS: Series = counter(
+    "evenkeel_validations",
+    &["route", "result"],
+    "Answers of the dependency to questions whether a copy still holds, by what they said",
+);
 pub(super) const BUFFERED_BYTES: Series = gauge(
     "evenkeel_buffered_bytes",
     &[],
@@ -220,6 +242,7 @@ pub const ALL: &[Series] = &[
     NOT_KEPT,
     JOINED,
     REFRESHES,
+    VALIDATIONS,
     ATTEMPTS,
     RETRIES,
     RETRIES_DENIED,
@@ -239,6 +262,10 @@ pub const ALL: &[Series] = &[
     SNAPSHOTS,
     SNAPSHOT_BYTES,
     SNAPSHOT_BYTES_LIMIT,
+    SHELF_URIS,
+    SHELF_BYTES,
+    SHELF_BYTES_LIMIT,
+    SHELF_EVICTIONS,
     BUFFERED_BYTES,
     REQUESTS_IN_FLIGHT,
     CLIENT_CONNECTIONS,

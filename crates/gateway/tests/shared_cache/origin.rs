@@ -142,6 +142,7 @@ fn unexpected() -> Answer {
         whole: None,
         framing: Framing::Length,
         trailers: Vec::new(),
+        interim: Vec::new(),
         delay: Duration::ZERO,
     }
 }
@@ -157,7 +158,15 @@ async fn send(wire: &mut Wire, answer: &Answer, names: &Names, method: &str) -> 
     }
     let text = names.fill(&answer.text);
     let bodiless = matches!(answer.status, 204 | 304);
-    let mut head = format!("HTTP/1.1 {} Scripted\r\n", answer.status);
+    let mut head = String::new();
+    if let Some((status, fields)) = answer.interim.split_first() {
+        head.push_str(&format!("HTTP/1.1 {status} Interim\r\n"));
+        fields
+            .iter()
+            .for_each(|line| head.push_str(&format!("{line}\r\n")));
+        head.push_str("\r\n");
+    }
+    head.push_str(&format!("HTTP/1.1 {} Scripted\r\n", answer.status));
     if !answer
         .fields
         .iter()

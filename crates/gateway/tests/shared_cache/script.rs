@@ -77,6 +77,8 @@ pub(crate) struct Answer {
     pub(crate) whole: Option<String>,
     pub(crate) framing: Framing,
     pub(crate) trailers: Vec<String>,
+    /// An interim answer that goes before: status and field lines.
+    pub(crate) interim: Vec<String>,
     pub(crate) delay: Duration,
 }
 
@@ -111,7 +113,7 @@ const SCRIPT_KEYS: [&str; 10] = [
     "request",
     "pause",
 ];
-const STEP_KEYS: [&str; 22] = [
+const STEP_KEYS: [&str; 23] = [
     "pause",
     "down",
     "request",
@@ -132,6 +134,7 @@ const STEP_KEYS: [&str; 22] = [
     "whole",
     "framing",
     "trailers",
+    "interim",
     "delay",
     "note",
 ];
@@ -326,6 +329,7 @@ fn answer_of(lines: &[String], step: &Table, number: usize) -> Result<Answer, St
         whole: text_of(step, "whole"),
         framing,
         trailers: list(step, "trailers")?.unwrap_or_default(),
+        interim: list(step, "interim")?.unwrap_or_default(),
         delay: seconds(step, "delay")?,
     })
 }

@@ -12,9 +12,12 @@
 )]
 
 mod check;
+mod client;
 mod dates;
+mod judge;
 mod naive;
 mod origin;
+mod report;
 mod run;
 mod script;
 mod wire;
@@ -41,7 +44,11 @@ async fn the_shared_cache_of_the_examples_keeps_every_rule() {
     let (expected, surprising): (Vec<Failure>, Vec<Failure>) = failures
         .into_iter()
         .partition(|failure| failure.script.differs.is_some());
-    assert!(surprising.is_empty(), "\n{}", run::table(&scripts, &surprising));
+    assert!(
+        surprising.is_empty(),
+        "\n{}",
+        report::table(&scripts, &surprising)
+    );
     let differing = scripts.iter().filter(|script| script.differs.is_some());
     let kept: Vec<_> = differing
         .filter(|script| !expected.iter().any(|failure| failure.script.name == script.name))
@@ -67,7 +74,7 @@ async fn a_proxy_elsewhere_keeps_every_rule() {
     scripts.retain(|script| own || script.kind != Kind::Own);
     scripts.retain(|script| script.file.contains(&only) || script.name.contains(&only));
     let failures = run::play(scripts.clone(), proxy, origin, &parts).await;
-    println!("{}", run::table(&scripts, &failures));
+    println!("{}", report::table(&scripts, &failures));
     assert!(
         !failures.iter().any(|failure| failure.script.kind == Kind::Must),
         "see the table"

@@ -75,8 +75,11 @@ async fn forward(head: &Head, body: &[u8], method: &str, origin: SocketAddr) -> 
             .fields
             .push(("content-length".to_owned(), body.len().to_string()));
     }
-    answer.fields.retain(|(name, _)| name != "age");
+    answer
+        .fields
+        .retain(|(name, _)| name != "age" && name != "connection");
     answer.fields.push(("age".to_owned(), "0".to_owned()));
+    answer.fields.push(("connection".to_owned(), "close".to_owned()));
     let mut bytes = written(&answer);
     bytes.extend(body);
     Some(bytes)

@@ -283,6 +283,7 @@ fn unix_seconds(now: Now, at: evenkeel::Mono) -> u64 {
 #[derive(Clone, Copy, Debug)]
 struct Reach {
     keeps: bool,
+    has_alternate: bool,
     has_default: bool,
     has_breaker: bool,
     has_ramp: bool,
@@ -299,6 +300,7 @@ impl Reach {
         let ladder = contract.ladder();
         Self {
             keeps: contract.keeps_snapshots(),
+            has_alternate: ladder.has_alternate(),
             has_default: ladder.has_default(),
             refuses_when_busy: contract.when_busy() == WhenBusy::Refuse,
             has_soft_timeout: contract.soft_timeout().is_some(),
@@ -312,6 +314,7 @@ impl Reach {
     fn without_rungs(dependency: &Dependency) -> Self {
         Self {
             keeps: false,
+            has_alternate: false,
             has_default: false,
             has_breaker: dependency.contract().breaker().is_some(),
             has_ramp: dependency.contract().ramp().is_some(),
@@ -328,7 +331,9 @@ impl Reach {
             return match ending {
                 Ending::Answered(Rung::Live) | Ending::Abandoned | Ending::Cut => true,
                 Ending::Answered(Rung::Fresh) => self.has_fresh,
-                Ending::Answered(Rung::Stale | Rung::Default) | Ending::Refused | Ending::Failed => false,
+                Ending::Answered(Rung::Stale | Rung::Alternate | Rung::Default)
+                | Ending::Refused
+                | Ending::Failed => false,
             };
         };
         let possible = match reason {
@@ -347,6 +352,7 @@ impl Reach {
         possible
             && match ending {
                 Ending::Answered(Rung::Stale) => self.keeps && has_ladder,
+                Ending::Answered(Rung::Alternate) => self.has_alternate && has_ladder,
                 Ending::Answered(Rung::Default) => self.has_default && has_ladder,
                 Ending::Refused => !(self.has_default && has_ladder) && reason != Reason::ErrorAnswer,
                 Ending::Failed => {
@@ -397,6 +403,7 @@ mod tests {
     fn a_route_that_refuses_when_busy_has_refusals_from_the_start_and_no_busy_stand_ins() {
         let mut reach = Reach {
             keeps: true,
+            has_alternate: false,
             has_default: true,
             has_breaker: true,
             has_ramp: false,

@@ -43,9 +43,9 @@ impl Judge<'_> {
             ));
         }
         let first = seen.first()?;
-        let body = latin(&first.body);
-        if body != step.body && !step.body.is_empty() {
-            return Some(format!("the origin gets the body {:?} | {body:?}", step.body));
+        let (wanted, body) = (self.names.fill(&step.body), latin(&first.body));
+        if body != wanted {
+            return Some(format!("the origin gets the body {wanted:?} | {body:?}"));
         }
         let of_method = |condition: &String| condition.chars().all(|one| one.is_ascii_uppercase());
         step.sees.iter().find_map(|condition| {

@@ -185,13 +185,14 @@ impl Played {
             text.push_str(&names.fill(line));
             text.push_str("\r\n");
         }
+        let body = names.fill(&step.body);
         let has_body =
-            !step.body.is_empty() || !matches!(step.method.as_str(), "GET" | "HEAD" | "OPTIONS" | "DELETE");
+            !body.is_empty() || !matches!(step.method.as_str(), "GET" | "HEAD" | "OPTIONS" | "DELETE");
         if has_body {
-            text.push_str(&format!("content-length: {}\r\n", step.body.len()));
+            text.push_str(&format!("content-length: {}\r\n", body.len()));
         }
         text.push_str("\r\n");
-        text.push_str(&step.body);
+        text.push_str(&body);
         unlatin(&text)
     }
 

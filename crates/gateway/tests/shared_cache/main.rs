@@ -15,6 +15,7 @@ mod check;
 mod client;
 mod dates;
 mod judge;
+mod model;
 mod naive;
 mod origin;
 mod report;
@@ -55,6 +56,27 @@ async fn the_shared_cache_of_the_examples_keeps_every_rule() {
         .map(|script| &script.name)
         .collect();
     assert!(kept.is_empty(), "said to differ, and do not: {kept:?}");
+}
+
+/// The seed is printed when it fails; `EVENKEEL_SUITE_SEED` sets one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn answers_at_random_are_reused_as_a_plain_model_says() {
+    let seed = std::env::var("EVENKEEL_SUITE_SEED").map_or(1, |seed| seed.parse().unwrap());
+    let parts = Parts::default();
+    let origin = Origin::start("127.0.0.1:0", Arc::clone(&parts)).await;
+    let gateway = gateway(&origin).await;
+    let scripts = model::scripts(seed);
+    let reused = scripts
+        .iter()
+        .filter(|script| script.steps[1].from.is_some())
+        .count();
+    assert!(reused > model::CASES / 10, "only {reused} of the copies are used");
+    let failures = run::play(scripts.clone(), gateway.address(), origin, &parts).await;
+    assert!(
+        failures.is_empty(),
+        "seed {seed}\n{}",
+        report::table(&scripts, &failures)
+    );
 }
 
 /// Plays the scripts against the proxy at `EVENKEEL_SUITE_PROXY`, whose origin is `EVENKEEL_SUITE_ORIGIN`.

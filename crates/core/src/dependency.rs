@@ -210,7 +210,9 @@ impl<L: Exclusive<Steering>> Dependency<L> {
                 let blame = verdict == Verdict::Failure;
                 (Told::TimedOut { blame }, verdict)
             }
-            Class::Cancelled if meter.was_in_vain(entry, now) => (Told::Failure, Verdict::Failure),
+            Class::Cancelled if !pass.untimed && meter.was_in_vain(entry, now) => {
+                (Told::Failure, Verdict::Failure)
+            }
             Class::Busy => {
                 // Of many such answers to one limit, one lowers it.
                 if meter.is_current(entry) {
@@ -218,7 +220,8 @@ impl<L: Exclusive<Steering>> Dependency<L> {
                 }
                 (Told::Nothing, verdict)
             }
-            Class::Answer | Class::Refusal | Class::Gone => (Told::Answer, verdict),
+            Class::Answer | Class::Refusal | Class::Gone if !pass.untimed => (Told::Answer, verdict),
+            Class::Answer | Class::Refusal | Class::Gone => (Told::Nothing, verdict),
             Class::Outage(_) | Class::Fault | Class::Local | Class::Cancelled => {
                 let failed = verdict == Verdict::Failure;
                 (if failed { Told::Failure } else { Told::Nothing }, verdict)

@@ -101,6 +101,7 @@
 //!                 call.attempted(class, probe)
 //!             }
 //!             Step::Refresh => call.refreshed(Refresh::Impossible),
+//!             Step::Alternate => call.alternate_skipped(Skipped::Failed),
 //!             Step::Serve(..) | Step::Refuse | Step::Fail => return (step, call.reason()),
 //!         };
 //!     }
@@ -165,7 +166,7 @@ pub use problem::{Problem, Problems};
 pub use ramp::{RampRules, Stage};
 pub use reason::{Reason, Skipped};
 pub use refresh::{Refresh, RefreshRules};
-pub use retry::{Failed, NoRetry, Retry, RetryRules};
+pub use retry::{Advice, Failed, NoRetry, Retry, RetryRules};
 pub use rng::Rng;
 pub use snapshot::{Keep, replaces};
 pub use steering::Steering;

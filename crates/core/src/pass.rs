@@ -30,6 +30,8 @@ pub struct Pass {
     pub(crate) answered: bool,
     /// Whether it was counted as slow.
     pub(crate) slow: bool,
+    /// Whether somebody else's time is in its time.
+    pub(crate) untimed: bool,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -50,6 +52,7 @@ impl Pass {
             entry,
             answered: false,
             slow: false,
+            untimed: false,
         }
     }
 
@@ -62,5 +65,11 @@ impl Pass {
     #[must_use]
     pub const fn is_probe(&self) -> bool {
         matches!(self.through, Through::Probe(_))
+    }
+
+    /// Says that the time of this attempt tells nothing about the dependency, because its caller takes part of it, as
+    /// with an upload: it is no latency, and leaving late is no sign of a wait in vain.
+    pub const fn disregard_time(&mut self) {
+        self.untimed = true;
     }
 }

@@ -6,7 +6,7 @@
 use core::time::Duration;
 
 use evenkeel_core::{
-    Asker, Class, Dependency, DependencyDraft, Exclusive, Failed, Mono, NoRetry, RetryRules, Steering,
+    Advice, Asker, Class, Dependency, DependencyDraft, Exclusive, Failed, Mono, NoRetry, RetryRules, Steering,
 };
 use loom::{
     sync::{Arc, Mutex},
@@ -28,7 +28,7 @@ impl<T> Exclusive<T> for Locked<T> {
 const NOW: Mono = Mono::ORIGIN;
 const DOWN: Failed = Failed {
     class: Class::OUTAGE,
-    said: None,
+    advice: Advice::Whenever,
 };
 
 fn dependency(budget_ppm: u32, floor: u32) -> Arc<Dependency<Locked<Steering>>> {

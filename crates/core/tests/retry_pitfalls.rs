@@ -3,8 +3,8 @@
 use core::{cell::RefCell, time::Duration};
 
 use evenkeel_core::{
-    Asker, BreakerRules, Class, Dependency, DependencyDraft, Exclusive, Failed, Lane, Mono, NoRetry, Outage,
-    Reason, RetryRules, State, Steering,
+    Advice, Asker, BreakerRules, Class, Dependency, DependencyDraft, Exclusive, Failed, Lane, Mono, NoRetry,
+    Outage, Reason, RetryRules, State, Steering,
 };
 
 struct Alone<T>(RefCell<T>);
@@ -24,7 +24,7 @@ const NOW: Mono = Mono::ORIGIN;
 const LANE: Lane = Lane::new(0);
 const DOWN: Failed = Failed {
     class: Class::OUTAGE,
-    said: None,
+    advice: Advice::Whenever,
 };
 
 fn dependency(retry: RetryRules, trips_after: Option<u32>) -> Dependency<Alone<Steering>> {
@@ -94,7 +94,7 @@ fn g34_a_pause_that_does_not_fit_before_the_deadline_is_not_begun() {
     let dependency = dependency(rules, None);
     let busy = |said| Failed {
         class: Class::Outage(Outage::ErrorAnswer),
-        said: Some(said),
+        advice: Advice::After(said),
     };
     let ends = NOW.after(MS * 1000);
     assert_eq!(
@@ -179,7 +179,7 @@ fn a_429_holds_up_the_retries_of_everybody_until_its_time_and_holds_up_no_call()
         ..RetryRules::DEFAULT
     };
     let dependency = dependency(rules, None);
-    dependency.heed(Class::Busy, Some(MS * 3000), NOW);
+    dependency.heed(Class::Busy, Advice::After(MS * 3000), NOW);
     let until = NOW.after(MS * 3000);
     assert_eq!(dependency.hushed_until(NOW), Some(until));
     let retry = dependency.retry(DOWN, 1, None, NOW).expect("later");
@@ -202,9 +202,14 @@ fn case_033_after_a_429_nobody_comes_back_before_the_first_pause_whatever_it_sai
         pause_max: MS * 1000,
         ..RetryRules::DEFAULT
     };
-    for said in [None, Some(Duration::ZERO), Some(MS)] {
+    for advice in [
+        Advice::Whenever,
+        Advice::After(Duration::ZERO),
+        Advice::After(MS),
+        Advice::Never,
+    ] {
         let dependency = dependency(rules, None);
-        dependency.heed(Class::Busy, said, NOW);
+        dependency.heed(Class::Busy, advice, NOW);
         assert_eq!(dependency.hushed_until(NOW), Some(NOW.after(MS * 1000)));
     }
 }
@@ -231,7 +236,10 @@ fn r05_a_thousand_who_fail_together_do_not_come_back_together() {
 #[test]
 fn what_is_no_outage_is_not_retried_nor_is_anything_without_rules() {
     let with = dependency(RetryRules::DEFAULT, None);
-    let failed = |class| Failed { class, said: None };
+    let failed = |class| Failed {
+        class,
+        advice: Advice::Whenever,
+    };
     for class in [
         Class::Answer,
         Class::Refusal,
@@ -265,7 +273,12 @@ fn r02_two_layers_that_tell_each_other_retry_no_more_than_one() {
         let (pass, _) = outer.admit(NOW, Asker::Traffic, false);
         let (made, ..) = call(&inner, NOW, None);
         asked += made;
-        // The inner layer marks what comes of its own retries; the driver of the outer one then asks for none.
+        // The inner layer marks what comes of its own retries.
+        let marked = Failed {
+            class: Class::of_status(502),
+            advice: Advice::Never,
+        };
+        assert_eq!(outer.retry(marked, 1, None, NOW), Err(NoRetry::NotRetryable));
         outer.settle(pass.expect("closed"), Class::of_status(502), true, LANE, NOW);
         outer.release();
     }

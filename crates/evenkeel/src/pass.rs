@@ -133,6 +133,20 @@ where
         self.0.call_alone((), [], None, work)
     }
 
+    /// Makes one call like [`Pass::call`], for work in which the caller takes time of its own, such as an upload: how
+    /// long it takes is no latency of the dependency, so ramp and learned limit do not measure it, and a caller who
+    /// leaves late has not waited in vain.
+    ///
+    /// # Errors
+    /// As [`Pass::call`].
+    pub fn call_slow<F, Fut>(&self, work: F) -> impl Future<Output = Result<Answer<T, E>, Unanswered<E>>>
+    where
+        F: FnOnce(Call<'static>, Option<Permit<'static>>) -> Fut + Send + 'static,
+        Fut: Future<Output = Result<T, E>> + Send + 'static,
+    {
+        self.0.call_slow((), work)
+    }
+
     /// Forces a mode on this guard: forced-open, forced-off or forced-closed. See [`Read::hold`].
     ///
     /// # Errors

@@ -9,7 +9,8 @@ use std::{
 };
 
 use evenkeel::{
-    Class, Dependency, Ending, Engine, Hold, HoldMode, ManualClock, Pass, Reason, Rung, classify,
+    Class, Dependency, Ending, Engine, Hold, HoldMode, LimitRules, ManualClock, Pass, Reason, Rung, State,
+    classify,
 };
 
 type Guard = Pass<u16, io::Error>;
@@ -90,6 +91,39 @@ async fn a_caller_who_leaves_ends_the_work_and_blames_nobody() {
     assert_eq!(dependency.attempts(Class::Cancelled), 1);
     assert_eq!(dependency.status().in_use, 0);
     assert!(guard.call(|_, _| async { Ok(201) }).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_caller_who_leaves_late_has_waited_in_vain_unless_the_time_was_its_own() {
+    for (is_slow, state) in [(false, State::Open), (true, State::Closed)] {
+        let clock = ManualClock::new();
+        let engine = Engine::new(clock.clone(), 7);
+        let dependency = engine
+            .dependency("shop")
+            .timeout(Duration::from_secs(1))
+            .learned_limit(LimitRules::DEFAULT)
+            .breaker(|breaker| breaker.consecutive(1))
+            .build()
+            .unwrap();
+        let guard: Guard = engine
+            .pass("orders", &dependency)
+            .classify(classify::io)
+            .build()
+            .unwrap();
+        let work = |_, _| std::future::pending();
+        {
+            let mut call = pin!(async {
+                if is_slow {
+                    guard.call_slow(work).await
+                } else {
+                    guard.call(work).await
+                }
+            });
+            assert!(poll(call.as_mut()).is_pending());
+            clock.advance(Duration::from_millis(900));
+        }
+        assert_eq!(dependency.status().state, Some(state), "slow {is_slow}");
+    }
 }
 
 #[tokio::test]

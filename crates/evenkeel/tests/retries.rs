@@ -14,8 +14,8 @@ use std::{
 };
 
 use evenkeel::{
-    Class, Dependency, Ending, Engine, Hold, HoldMode, ManualClock, Mono, Permit, Read, Reason, RetryCounts,
-    RetryRules, Rung, State, stale,
+    Advice, Class, Dependency, Ending, Engine, Hold, HoldMode, ManualClock, Mono, Permit, Read, Reason,
+    RetryCounts, RetryRules, Rung, State, stale,
 };
 use parking_lot::Mutex;
 use support::{End, Fail, MS, Origin, SECOND, engine, poll, settle, until};
@@ -223,14 +223,14 @@ async fn case_033_after_a_429_no_pause_is_shorter_than_the_base_whatever_it_says
         pause_max: SECOND,
         ..FREELY
     };
-    for said in [None, Some(Duration::ZERO), Some(MS)] {
+    for said in [Advice::Whenever, Advice::After(Duration::ZERO), Advice::After(MS)] {
         let (clock, engine) = engine();
         let guard = engine
             .read::<u32>("g")
             .deadline(SECOND * 30)
             .retry(rules)
             .classify(Fail::class)
-            .retry_after(move |_| said)
+            .advice(move |_| said)
             .build()
             .unwrap();
         let script = Script::new(&clock, &[Err(Fail::Busy); 9]);
@@ -255,7 +255,7 @@ async fn g34_a_wait_that_the_dependency_asks_for_is_kept_or_the_call_ends_now() 
             .deadline(SECOND * 5)
             .retry(FREELY)
             .classify(Fail::class)
-            .retry_after(move |_| Some(said))
+            .advice(move |_| Advice::After(said))
             .build()
             .unwrap();
         let script = Script::new(&clock, &[Err(Fail::Busy), Ok(7)]);
@@ -268,6 +268,21 @@ async fn g34_a_wait_that_the_dependency_asks_for_is_kept_or_the_call_ends_now() 
 }
 
 #[tokio::test]
+async fn r05_what_a_nearer_layer_has_retried_is_left_alone() {
+    let (clock, engine) = engine();
+    let guard = engine
+        .read::<u32>("g")
+        .retry(FREELY)
+        .classify(Fail::class)
+        .advice(|_| Advice::Never)
+        .build()
+        .unwrap();
+    let script = Script::new(&clock, &[Err(Fail::Down), Ok(7)]);
+    let (end, _) = ask(&clock, &guard, &script).await;
+    assert_eq!((end.unwrap_err().cause, script.asked()), (Some(Fail::Down), 1));
+}
+
+#[tokio::test]
 async fn a_busy_value_is_retried_and_heeded_like_a_busy_error() {
     let (clock, engine) = engine();
     let guard = engine
@@ -275,7 +290,7 @@ async fn a_busy_value_is_retried_and_heeded_like_a_busy_error() {
         .retry(FREELY)
         .classify(Fail::class)
         .class_of(|value| Class::of_status(u16::try_from(*value).unwrap()))
-        .retry_after_of(|_| Some(SECOND * 2))
+        .advice_of(|_| Advice::After(SECOND * 2))
         .build()
         .unwrap();
     let script = Script::new(&clock, &[Ok(429), Ok(200)]);

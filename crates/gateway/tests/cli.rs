@@ -208,6 +208,61 @@ fn checked(name: &str, dependency: &str, route: &str, top: &str) -> String {
 }
 
 #[test]
+fn rules_of_retries_that_cannot_hold_are_problems_with_a_way_out() {
+    for (written, parts) in [
+        (
+            "retry = \"off\"",
+            [
+                "dependencies.catalog.retry: \"off\"",
+                "a table of rules",
+                "or remove it",
+            ],
+        ),
+        (
+            "retry = { attempts = 1 }",
+            [
+                "dependencies.catalog.retry.attempts: 1",
+                "an integer of 2 to 10",
+                "`attempts = 2`",
+            ],
+        ),
+        (
+            "retry = { budget = \"0%\", floor = 0 }",
+            [
+                "dependencies.catalog.retry.budget: 0, together with a floor of 0",
+                "a share of the calls, a floor, or both",
+                "raise one of them",
+            ],
+        ),
+        (
+            "retry = { pause = \"2s\" }",
+            [
+                "dependencies.catalog.retry.pause_max: 1s",
+                "`pause` (2s) or longer",
+                "lower `pause`",
+            ],
+        ),
+        (
+            "retry = { pause = \"3s\", pause_max = \"3s\" }",
+            [
+                "dependencies.catalog.retry.pause: \"3s\", and the deadline of",
+                "less than the shortest deadline of its routes",
+                "raise that `deadline`",
+            ],
+        ),
+        (
+            "retry = { tries = 2 }",
+            ["dependencies.catalog.retry.tries", "attempts", "remove it"],
+        ),
+    ] {
+        let shown = checked("retry-rules.toml", written, "", "");
+        for part in parts {
+            assert!(shown.contains(part), "{written}\n{part}\n{shown}");
+        }
+    }
+}
+
+#[test]
 fn rules_of_breaker_ramp_and_learned_limit_that_cannot_hold_are_problems_with_a_way_out() {
     let off = "breaker = \"off\"\nramp = { stages = [10, 100] }";
     for (written, parts) in [

@@ -1,10 +1,14 @@
 //! Every key of a contract is flipped, and something else happens.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
+#[path = "every_key/caching.rs"]
+mod caching;
 #[path = "e2e/kit.rs"]
 mod kit;
 #[path = "every_key/load.rs"]
 mod load;
+#[path = "every_key/retries.rs"]
+mod retries;
 
 use std::{collections::BTreeSet, future::Future, pin::Pin, process::Command, time::Duration};
 
@@ -28,6 +32,8 @@ const CHECKS: &[(&str, &str, Check)] = &[
     ("gateway", "buffers", check!(buffers())),
     ("gateway", "workers", check!(worker_threads())),
     ("gateway", "drain", check!(drain())),
+    ("gateway", "access_log", check!(access_log())),
+    ("gateway", "trusted_peers", check!(trusted_peers())),
     ("resources.<name>", "concurrency", check!(resource())),
     ("dependencies.<name>", "urls", check!(urls())),
     ("dependencies.<name>", "uses", check!(resource())),
@@ -83,6 +89,25 @@ const CHECKS: &[(&str, &str, Check)] = &[
         "lease",
         check!(rule("lease = \"7s\"")),
     ),
+    ("dependencies.<name>", "retry", check!(retries::retry())),
+    (
+        "dependencies.<name>.retry",
+        "attempts",
+        check!(retries::attempts()),
+    ),
+    ("dependencies.<name>.retry", "budget", check!(retries::budget())),
+    ("dependencies.<name>.retry", "floor", check!(retries::floor())),
+    ("dependencies.<name>.retry", "pause", check!(retries::pause())),
+    (
+        "dependencies.<name>.retry",
+        "pause_max",
+        check!(retries::pause_max()),
+    ),
+    (
+        "dependencies.<name>.retry",
+        "retry_after_max",
+        check!(retries::retry_after_max()),
+    ),
     ("dependencies.<name>", "ramp", check!(load::ramp())),
     ("dependencies.<name>.ramp", "stages", check!(load::stages())),
     ("dependencies.<name>.ramp", "hold", check!(load::hold())),
@@ -109,6 +134,46 @@ const CHECKS: &[(&str, &str, Check)] = &[
         "linger",
         check!(load::linger()),
     ),
+    (
+        "dependencies.<name>",
+        "rewrite",
+        check!(rewrites("host = \"upstream\"")),
+    ),
+    (
+        "dependencies.<name>.rewrite",
+        "host",
+        check!(rewrites("host = \"b.example\"")),
+    ),
+    (
+        "dependencies.<name>.rewrite",
+        "strip_prefix",
+        check!(rewrites("strip_prefix = \"/r\"")),
+    ),
+    (
+        "dependencies.<name>.rewrite",
+        "add_prefix",
+        check!(rewrites("add_prefix = \"/v1\"")),
+    ),
+    (
+        "dependencies.<name>.rewrite",
+        "set_request",
+        check!(rewrites("set_request = { x-a = \"1\" }")),
+    ),
+    (
+        "dependencies.<name>.rewrite",
+        "remove_request",
+        check!(rewrites("remove_request = [\"x-b\"]")),
+    ),
+    (
+        "dependencies.<name>.rewrite",
+        "set_response",
+        check!(rewrites("set_response = { x-a = \"1\" }")),
+    ),
+    (
+        "dependencies.<name>.rewrite",
+        "remove_response",
+        check!(rewrites("remove_response = [\"x-c\"]")),
+    ),
     ("routes", "name", check!(name())),
     ("routes", "match", check!(path())),
     ("routes", "class", check!(class())),
@@ -122,9 +187,29 @@ const CHECKS: &[(&str, &str, Check)] = &[
     ("routes", "max_body", check!(max_body())),
     ("routes", "coalesce", check!(coalesce())),
     ("routes", "soft_timeout", check!(soft_timeout())),
+    ("routes", "freshness", check!(caching::freshness())),
+    ("routes", "heuristic", check!(caching::heuristic())),
+    (
+        "routes",
+        "stale_while_revalidate",
+        check!(caching::stale_while_revalidate()),
+    ),
+    ("routes", "ignore_cookies", check!(caching::ignore_cookies())),
+    ("routes", "keep_set_cookie", check!(caching::keep_set_cookie())),
+    ("routes", "override", check!(caching::set_aside())),
+    (
+        "routes",
+        "request_directives",
+        check!(caching::request_directives()),
+    ),
+    ("routes", "normalise", check!(caching::normalise())),
+    ("dependencies.<name>", "resend", check!(caching::resend())),
     ("routes", "other_methods", check!(other_methods())),
     ("routes", "max_request_body", check!(max_request_body())),
     ("routes.match", "path", check!(path())),
+    ("routes.match", "host", check!(host())),
+    ("routes.match", "method", check!(method())),
+    ("routes.match", "header", check!(header())),
     ("routes.ladder", "stale", check!(stale())),
     (
         "routes.ladder",
@@ -280,6 +365,61 @@ async fn drain() {
             .await
             .unwrap();
         assert_eq!(ended.code(), Some(code), "{drain}");
+    }
+}
+
+async fn trusted_peers() {
+    for (peers, told) in [("::1", "127.0.0.1"), ("127.0.0.0/8", "192.0.2.9, 127.0.0.1")] {
+        let origin = ok().await;
+        let top = format!("trusted_peers = [\"{peers}\"]");
+        let bench = Bench::start(&contract_with(origin.address, &top, "", "")).await;
+        bench.get_with("/r/1", &[("x-forwarded-for", "192.0.2.9")]).await;
+        assert_eq!(origin.seen()[0].header("x-forwarded-for"), Some(told), "{peers}");
+    }
+}
+
+/// Without it nothing is written; with it a line, to a file or to standard output.
+async fn access_log() {
+    let origin = ok().await;
+    let file = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("access-every-key.log");
+    drop(std::fs::remove_file(&file));
+    for (named, in_file, out) in [
+        ("off".to_owned(), false, false),
+        ("stdout".to_owned(), false, true),
+        (file.display().to_string(), true, false),
+    ] {
+        let free = std::net::TcpListener::bind("127.0.0.1:0")
+            .unwrap()
+            .local_addr()
+            .unwrap();
+        let top = format!("access_log = \"{named}\"");
+        let text = contract_with(origin.address, &top, "", "").replacen("127.0.0.1:0", &free.to_string(), 1);
+        let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("access.toml");
+        std::fs::write(&path, text).unwrap();
+        let child = Command::new(env!("CARGO_BIN_EXE_evenkeel"))
+            .arg("serve")
+            .arg(&path)
+            .stdout(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut client = loop {
+            match tokio::net::TcpStream::connect(free).await {
+                Ok(_) => break Client::connect(free).await,
+                Err(_) => tokio::time::sleep(Duration::from_millis(5)).await,
+            }
+        };
+        assert_eq!(client.get("/r/1", &[]).await.status, 200);
+        drop(client);
+        let stopped = Command::new("kill").arg(child.id().to_string()).status().unwrap();
+        assert!(stopped.success());
+        let output = tokio::task::spawn_blocking(move || child.wait_with_output().unwrap())
+            .await
+            .unwrap();
+        let line = "\"path\":\"/r/1\",\"status\":200";
+        let printed = String::from_utf8_lossy(&output.stdout).contains(line);
+        let written = std::fs::read_to_string(&file).is_ok_and(|text| text.contains(line));
+        assert_eq!((written, printed), (in_file, out), "{named}");
     }
 }
 
@@ -531,6 +671,47 @@ async fn path() {
     let text = contract(origin.address, "", "");
     assert_eq!(status(&text).await, 200);
     assert_eq!(status(&text.replace("/r/{id}", "/s/{id}")).await, 404);
+}
+
+/// What the origin sees, or what the client sees, is not what it is without the rewriting.
+async fn rewrites(rewrite: &str) {
+    let mut outcomes = Vec::new();
+    for dependency in [String::new(), format!("rewrite = {{ {rewrite} }}")] {
+        let origin = Origin::always(Reply::ok("body").header("x-c", "1")).await;
+        let bench = Bench::start(&contract(origin.address, &dependency, "")).await;
+        let answer = bench.get_with("/r/1", &[("x-b", "1")]).await;
+        let seen = origin.seen().pop().unwrap();
+        let fields: Vec<(String, String)> = answer
+            .headers
+            .into_iter()
+            .filter(|(name, _)| name.starts_with("x-"))
+            .collect();
+        outcomes.push((seen.line, seen.headers, fields));
+    }
+    assert_ne!(outcomes[0], outcomes[1], "{rewrite}");
+}
+
+/// Returns the status of a GET to `shop.example` where `match` has this condition.
+async fn status_where(condition: &str) -> u16 {
+    let origin = ok().await;
+    let text = contract(origin.address, "", "").replace("/r/{id}\"", &format!("/r/{{id}}\", {condition}"));
+    let bench = Bench::start(&text).await;
+    bench.get_with("/r/1", &[("x-beta", "1")]).await.status
+}
+
+async fn host() {
+    assert_eq!(status_where("host = [\"shop.example\"]").await, 200);
+    assert_eq!(status_where("host = [\"*.shop.example\"]").await, 404);
+}
+
+async fn method() {
+    assert_eq!(status_where("method = [\"GET\"]").await, 200);
+    assert_eq!(status_where("method = [\"HEAD\"]").await, 405);
+}
+
+async fn header() {
+    assert_eq!(status_where("header = { x-beta = \"1\" }").await, 200);
+    assert_eq!(status_where("header = { x-beta = \"2\" }").await, 404);
 }
 
 async fn class() {

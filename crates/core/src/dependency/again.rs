@@ -9,7 +9,7 @@ use crate::{
     breaker::{Asker, Changes},
     class::Class,
     pass::{Pass, Refusal},
-    retry::{Failed, NoRetry, Retry, RetryRules, budget::RetryBudget, hush::Hush},
+    retry::{Advice, Failed, NoRetry, Retry, RetryRules, budget::RetryBudget, hush::Hush},
     rng::Rng,
     steering::Steering,
     sync::{AtomicU64, Ordering},
@@ -67,10 +67,12 @@ impl<L: Exclusive<Steering>> Dependency<L> {
             return Err(NoRetry::BreakerOpen);
         }
         // What others were told in the meantime holds for this one too.
-        let said = failed
-            .said
-            .max(again.hush.until(now).map(|hushed| hushed.since(now)));
-        let at = now.after(rules.pause_after(made, Failed { said, ..failed }, again.draw()));
+        let hushed = again
+            .hush
+            .until(now)
+            .map_or(Duration::ZERO, |until| until.since(now));
+        let advice = Advice::After(failed.advice.wait().max(hushed));
+        let at = now.after(rules.pause_after(made, Failed { advice, ..failed }, again.draw()));
         if ends.is_some_and(|ends| at >= ends) {
             return Err(NoRetry::NoTime);
         }
@@ -108,11 +110,11 @@ impl<L> Dependency<L> {
     }
 
     /// Notes what an attempt of this class brought: after a 429 the dependency is left alone by retries and refreshes
-    /// for as long as it `said`, within the limit for that, and never for less than a first pause.
-    pub fn heed(&self, class: Class, said: Option<Duration>, now: Mono) {
+    /// for as long as it said, within the limit for that, and never for less than a first pause.
+    pub fn heed(&self, class: Class, advice: Advice, now: Mono) {
         if class == Class::Busy {
             let rules = self.again.rules.unwrap_or_default();
-            let span = said.unwrap_or_default().min(rules.retry_after_max);
+            let span = advice.wait().min(rules.retry_after_max);
             self.again.hush.keep(span.max(rules.pause), now);
         }
     }

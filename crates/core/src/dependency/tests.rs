@@ -149,6 +149,39 @@ fn load_is_measured_when_an_answer_begins_whoever_takes_how_long_for_the_rest() 
 }
 
 #[test]
+fn time_that_a_caller_takes_is_no_latency_and_no_wait_in_vain() {
+    use crate::limit::{LimitRules, meter::Lines};
+    let draft = DependencyDraft {
+        name: "d".into(),
+        learn: Some(LimitRules::DEFAULT),
+        ..DependencyDraft::default()
+    };
+    let dependency: Dependency<OneThread<Steering>> =
+        Dependency::new(draft.check().expect("the draft is valid"), Vec::new(), 1);
+    let late = NOW.after(Duration::from_secs(9));
+    let told = [Class::Answer, Class::Cancelled, Class::OUTAGE].map(|class| {
+        [false, true].map(|disregarded| {
+            let mut pass = dependency.admit(NOW, Asker::Traffic, false).0.unwrap();
+            let meter = dependency.meter.as_ref().unwrap();
+            meter.wipe();
+            meter.look_again(Mono::END);
+            meter.draw(Lines {
+                patience: 5000,
+                ..Lines::NONE
+            });
+            if disregarded {
+                pass.disregard_time();
+            }
+            assert_eq!(dependency.settle(pass, class, true, Lane::new(0), late), None);
+            dependency.release();
+            let notes = meter.notes();
+            (notes.answers().calls, notes.failures)
+        })
+    });
+    assert_eq!(told, [[(1, 0), (0, 0)], [(0, 1), (0, 0)], [(0, 1), (0, 1)]]);
+}
+
+#[test]
 fn e21_a_failure_without_blame_neither_trips_nor_fails_a_probe() {
     let dependency = dependency(5, Vec::new());
     let (pass, _) = dependency.admit(NOW, Asker::Traffic, false);

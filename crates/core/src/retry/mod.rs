@@ -106,9 +106,11 @@ impl RetryRules {
             drawn
         };
         // What it asks for is a least wait; jitter on top of it keeps those who were told the same apart.
-        match failed.said {
-            Some(said) if said > own => said.min(self.retry_after_max).saturating_add(drawn),
-            Some(_) | None => own,
+        let said = failed.advice.wait();
+        if said > own {
+            said.min(self.retry_after_max).saturating_add(drawn)
+        } else {
+            own
         }
     }
 }
@@ -124,8 +126,30 @@ impl Default for RetryRules {
 pub struct Failed {
     /// What it was.
     pub class: Class,
-    /// How long the dependency asked to be left alone, if it did; see RFC 9110 §10.2.3.
-    pub said: Option<Duration>,
+    /// What it says about asking again.
+    pub advice: Advice,
+}
+
+/// What a result says about asking again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Advice {
+    /// Nothing: whenever the rules say.
+    #[default]
+    Whenever,
+    /// Not before this much time has passed; see RFC 9110 §10.2.3.
+    After(Duration),
+    /// Not at all: somebody nearer to the failure has tried already.
+    Never,
+}
+
+impl Advice {
+    /// Returns the least wait.
+    pub(crate) const fn wait(self) -> Duration {
+        match self {
+            Self::After(wait) => wait,
+            Self::Whenever | Self::Never => Duration::ZERO,
+        }
+    }
 }
 
 impl Failed {
@@ -133,7 +157,7 @@ impl Failed {
     /// of our own, or a caller who left.
     pub(crate) const fn is_retryable(self) -> bool {
         match self.class {
-            Class::Outage(_) | Class::Busy => true,
+            Class::Outage(_) | Class::Busy => !matches!(self.advice, Advice::Never),
             Class::Answer | Class::Refusal | Class::Gone | Class::Fault | Class::Local | Class::Cancelled => {
                 false
             }
@@ -192,7 +216,8 @@ mod tests {
     };
 
     fn failed(class: Class, said: Option<Duration>) -> Failed {
-        Failed { class, said }
+        let advice = said.map_or(Advice::Whenever, Advice::After);
+        Failed { class, advice }
     }
 
     fn pauses(made: u32, failed: Failed) -> [Duration; 2] {

@@ -181,7 +181,7 @@ impl Shelf {
             return Put::Superseded;
         }
         let mut put = Put::Superseded;
-        // Asked for now: the store reads it under the lock that is held while a place changes.
+        // Asked for before: it takes a lock that is held while a place is changed.
         let largest = self.largest();
         self.change(key, |place| {
             let Some(with) = place.with(Arc::clone(copy), request) else {

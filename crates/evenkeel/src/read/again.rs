@@ -2,9 +2,9 @@
 //! It exists as one loop around the one way of making an attempt, for calls and for flights alike.
 //! It refuses to repeat work that was not handed in as repeatable, or that still goes on.
 
-use std::{pin::Pin, sync::Arc, time::Duration};
+use std::{pin::Pin, sync::Arc};
 
-use evenkeel_core::{Class, Deadline, Failed, HoldMode, Mono, NoRetry, Retry};
+use evenkeel_core::{Advice, Class, Deadline, Failed, HoldMode, Mono, NoRetry, Retry};
 
 use crate::{
     dependency,
@@ -144,37 +144,41 @@ where
         match attempted {
             Attempted::Value { value, .. } => Some(Failed {
                 class: self.class_of(value),
-                said: self.said_by(value),
+                advice: self.advice_of_value(value),
             }),
             Attempted::Error { class, error, .. } => Some(Failed {
                 class: *class,
-                said: error.as_ref().and_then(|error| self.said_with(error)),
+                advice: error
+                    .as_ref()
+                    .map_or(Advice::Whenever, |error| self.advice_of_error(error)),
             }),
             Attempted::Untimed => None,
         }
     }
 
-    /// Returns how long the dependency asks to be left alone with a value, such as an HTTP 429.
-    fn said_by(&self, value: &T) -> Option<Duration> {
-        self.retry_after_of.as_ref().and_then(|said| said(value))
+    fn advice_of_value(&self, value: &T) -> Advice {
+        self.advice_of
+            .as_ref()
+            .map_or(Advice::Whenever, |advice| advice(value))
     }
 
-    /// Returns how long the dependency asks to be left alone with an error.
-    fn said_with(&self, error: &E) -> Option<Duration> {
-        self.retry_after.as_ref().and_then(|said| said(error))
+    fn advice_of_error(&self, error: &E) -> Advice {
+        self.advice
+            .as_ref()
+            .map_or(Advice::Whenever, |advice| advice(error))
     }
 
-    /// Leaves a busy dependency alone, by what came with a value.
-    pub(super) fn heed_value(&self, class: Class, value: &T, now: Mono) {
+    /// Has a busy dependency left alone, by what came with a value.
+    pub(super) fn heed_value(&self, ticket: &Ticket<'_>, class: Class, value: &T, now: Mono) {
         if class == Class::Busy {
-            self.dependency.0.seat.heed(class, self.said_by(value), now);
+            ticket.heed(class, self.advice_of_value(value), now);
         }
     }
 
-    /// Leaves a busy dependency alone, by what came with an error.
-    pub(super) fn heed_error(&self, class: Class, error: &E, now: Mono) {
+    /// Has a busy dependency left alone, by what came with an error.
+    pub(super) fn heed_error(&self, ticket: &Ticket<'_>, class: Class, error: &E, now: Mono) {
         if class == Class::Busy {
-            self.dependency.0.seat.heed(class, self.said_with(error), now);
+            ticket.heed(class, self.advice_of_error(error), now);
         }
     }
 }

@@ -5,7 +5,8 @@
 use std::{fmt, marker::PhantomData, mem, sync::Arc, time::Duration};
 
 use evenkeel_core::{
-    Class, Keep, LimitRules, Problem, Problems, RampRules, ReadDraft, RetryRules, Row, RungRule, WhenBusy,
+    Advice, Class, Keep, LimitRules, Problem, Problems, RampRules, ReadDraft, RetryRules, Row, RungRule,
+    WhenBusy,
 };
 
 use crate::{
@@ -75,7 +76,7 @@ pub struct Classifier<E> {
     class: Box<dyn Fn(&E) -> Class + Send + Sync>,
     /// Copies an error for each of several callers; set by `coalesce`.
     copy: Option<fn(&E) -> E>,
-    retry_after: Of<E, Option<Duration>>,
+    advice: Of<E, Advice>,
 }
 
 impl<E> fmt::Debug for Classifier<E> {
@@ -100,15 +101,15 @@ type Of<T, R> = Option<Box<dyn Fn(&T) -> R + Send + Sync>>;
 /// A Read contract, being written. Nothing is on unless declared.
 #[must_use = "a contract does nothing until it is built"]
 pub struct ReadBuilder<T, C = Unclassified, S = ()> {
-    engine: Engine,
+    pub(super) engine: Engine,
     pub(super) draft: ReadDraft,
     own: DependencyBuilder,
-    from: Option<Dependency>,
+    pub(super) from: Option<Dependency>,
     default: Option<Box<dyn Fn() -> T + Send + Sync>>,
     keep_if: Of<T, bool>,
     terms: Of<T, Terms>,
     class_of: Of<T, Class>,
-    retry_after_of: Of<T, Option<Duration>>,
+    advice_of: Of<T, Advice>,
     share_if: Of<T, bool>,
     weigh: Of<T, usize>,
     memory: Option<Memory<T>>,
@@ -141,7 +142,7 @@ impl<T> ReadBuilder<T> {
             keep_if: None,
             terms: None,
             class_of: None,
-            retry_after_of: None,
+            advice_of: None,
             share_if: None,
             weigh: None,
             memory: None,
@@ -164,7 +165,7 @@ impl<T, S> ReadBuilder<T, Unclassified, S> {
         self.retyped(|_| Classifier {
             class: Box::new(class),
             copy: None,
-            retry_after: None,
+            advice: None,
         })
     }
 }
@@ -181,7 +182,7 @@ impl<T, C, S> ReadBuilder<T, C, S> {
             keep_if: self.keep_if,
             terms: self.terms,
             class_of: self.class_of,
-            retry_after_of: self.retry_after_of,
+            advice_of: self.advice_of,
             share_if: self.share_if,
             weigh: self.weigh,
             memory: self.memory,
@@ -361,10 +362,9 @@ impl<T, C, S> ReadBuilder<T, C, S> {
         self
     }
 
-    /// Reads the same from a value that [`class_of`](Self::class_of) calls busy, see
-    /// [`retry_after`](ReadBuilder::retry_after).
-    pub fn retry_after_of(mut self, said: impl Fn(&T) -> Option<Duration> + Send + Sync + 'static) -> Self {
-        self.retry_after_of = Some(Box::new(said));
+    /// Reads the same from a value that [`class_of`](Self::class_of) calls busy, see [`advice`](ReadBuilder::advice).
+    pub fn advice_of(mut self, advice: impl Fn(&T) -> Advice + Send + Sync + 'static) -> Self {
+        self.advice_of = Some(Box::new(advice));
         self
     }
 
@@ -408,12 +408,13 @@ impl<T, C> ReadBuilder<T, C> {
 }
 
 impl<T, E, S> ReadBuilder<T, Classifier<E>, S> {
-    /// Reads from an error how long the dependency asks to be left alone, such as a `Retry-After` field.
+    /// Reads from an error what it says about asking again, such as a `Retry-After` field.
     ///
-    /// A retry waits at least this long, or is not made if the call ends before. With [`Class::Busy`] it holds up all
-    /// retries and refreshes of the dependency. Zero and `None` leave the pause to the rules.
-    pub fn retry_after(mut self, said: impl Fn(&E) -> Option<Duration> + Send + Sync + 'static) -> Self {
-        self.classify.retry_after = Some(Box::new(said));
+    /// A retry waits at least that long, or is not made if the call ends before. With [`Class::Busy`] it holds up all
+    /// retries and refreshes of the dependency. [`Advice::Never`] is for failures that a layer nearer to them has
+    /// retried already.
+    pub fn advice(mut self, advice: impl Fn(&E) -> Advice + Send + Sync + 'static) -> Self {
+        self.classify.advice = Some(Box::new(advice));
         self
     }
 }
@@ -506,11 +507,7 @@ impl<T, C, S> ReadBuilder<T, C, S> {
     {
         let mut problems = Problems::default();
         self.check_effects(&mut problems);
-        let Classifier {
-            class,
-            copy,
-            retry_after,
-        } = self.classify.into();
+        let Classifier { class, copy, advice } = self.classify.into();
         let contract = self
             .draft
             .check()
@@ -555,8 +552,8 @@ impl<T, C, S> ReadBuilder<T, C, S> {
             class_of: self.class_of,
             keep_if: self.keep_if,
             terms: self.terms,
-            retry_after,
-            retry_after_of: self.retry_after_of,
+            advice,
+            advice_of: self.advice_of,
             share_if: self.share_if,
             weigh: self.weigh.unwrap_or_else(|| Box::new(move |_| guess)),
             default: self.default,
@@ -572,6 +569,7 @@ impl<T, C, S> ReadBuilder<T, C, S> {
         };
         Ok(Read {
             inner: Arc::new(inner),
+            alternate: None,
             scope: PhantomData,
         })
     }

@@ -3,6 +3,7 @@
 //! It refuses to serve anything that the contract does not list.
 
 mod again;
+mod alternate;
 mod apart;
 mod attempt;
 mod build_refresh;
@@ -19,6 +20,7 @@ use std::{fmt, marker::PhantomData, pin::pin, sync::Arc, time::SystemTime};
 
 use evenkeel_core::{Asker, Mono, Problems, ReadContract, Step};
 
+pub use alternate::AlternateBuilder;
 pub use builder::{Classified, Classifier, LadderRung, ReadBuilder, Terms, Unclassified, default, stale};
 pub use held::{Bring, Held, Moment, Together};
 
@@ -36,6 +38,7 @@ use crate::{
     ticket::{Call, Permit},
 };
 use again::Repeat;
+use alternate::Alternate;
 use running::Running;
 use shared::Inner;
 
@@ -81,6 +84,7 @@ use shared::Inner;
 /// ```
 pub struct Read<T, E, S = ()> {
     inner: Arc<Inner<T, E>>,
+    alternate: Option<Arc<Alternate<T, E, S>>>,
     scope: PhantomData<fn(S)>,
 }
 
@@ -88,6 +92,7 @@ impl<T, E, S> Clone for Read<T, E, S> {
     fn clone(&self) -> Self {
         Self {
             inner: Arc::clone(&self.inner),
+            alternate: self.alternate.clone(),
             scope: PhantomData,
         }
     }
@@ -182,11 +187,15 @@ where
         Fut: Future<Output = Result<T, E>>,
     {
         let mut place = Key::new();
-        let key = match self.inner.key_of(&mut place, scope, key) {
+        let asked_for = key;
+        let key = match self.inner.key_of(&mut place, scope, asked_for) {
             Ok(key) => key,
             Err(misuse) => return Err(self.inner.misused(misuse)),
         };
+        let spare = self.alternate.as_deref();
+        let ask = spare.map(|spare| spare.work(scope, asked_for));
         let (mut running, first) = Running::begin(&self.inner, key, None, asker);
+        running.spare = spare.zip(ask.as_ref()).map(|(spare, ask)| spare.for_call(ask));
         match running.start(first) {
             Step::Admit => {}
             Step::Refresh => {
@@ -194,12 +203,13 @@ where
                     return end;
                 }
             }
-            end @ (Step::Look | Step::Attempt(_) | Step::Serve(..) | Step::Refuse | Step::Fail) => {
-                return running.finish(end);
+            end @ Step::Serve(..) => return running.finish(end),
+            rest @ (Step::Look | Step::Attempt(_) | Step::Alternate | Step::Refuse | Step::Fail) => {
+                return running.conclude(rest).await;
             }
         }
-        match running.admit(Lent::Borrowed(&self.inner.dependency.0)) {
-            Err(refusal) => running.refused(refusal),
+        let next = match running.admit(Lent::Borrowed(&self.inner.dependency.0)) {
+            Err(refusal) => Err(running.refused(refusal)),
             Ok(mut ticket) => {
                 let attempted = {
                     let (key, parked) = running.parts();
@@ -212,6 +222,10 @@ where
                 };
                 running.attempted(attempted)
             }
+        };
+        match next {
+            Ok(end) => end,
+            Err(rest) => running.conclude(rest).await,
         }
     }
 
@@ -294,6 +308,19 @@ where
         self.worked(scope, key, usable, Manner::Alone, None, work)
     }
 
+    /// The same, for work in which its caller takes time of its own.
+    pub(crate) fn call_slow<F, Fut>(
+        &self,
+        scope: S,
+        work: F,
+    ) -> impl Future<Output = Result<Answer<T, E>, Unanswered<E>>>
+    where
+        F: FnOnce(Call<'static>, Option<Permit<'static>>) -> Fut + Send + 'static,
+        Fut: Future<Output = Result<T, E>> + Send + 'static,
+    {
+        self.worked(scope, [], None, Manner::Slow, None, work)
+    }
+
     async fn worked<F, Fut>(
         &self,
         scope: S,
@@ -308,12 +335,17 @@ where
         Fut: Future<Output = Result<T, E>> + Send + 'static,
     {
         let mut place = Key::new();
-        let key = match self.inner.key_of(&mut place, &scope, key.as_ref()) {
+        let asked_for = key.as_ref();
+        let key = match self.inner.key_of(&mut place, &scope, asked_for) {
             Ok(key) => key,
             Err(misuse) => return Err(self.inner.misused(misuse)),
         };
+        let spare = self.alternate.as_deref();
+        let ask = spare.map(|spare| spare.work(&scope, asked_for));
         let (mut running, first) = Running::begin(&self.inner, key, usable, Asker::Traffic);
-        running.may_outlive = matches!(manner, Manner::Outlives | Manner::Alone);
+        running.spare = spare.zip(ask.as_ref()).map(|(spare, ask)| spare.for_call(ask));
+        running.may_outlive = matches!(manner, Manner::Outlives | Manner::Alone | Manner::Slow);
+        running.is_slow = matches!(manner, Manner::Slow);
         let may_join = matches!(manner, Manner::Own | Manner::Outlives);
         running.again = again;
         running.owned(first, may_join, work).await
@@ -457,4 +489,6 @@ enum Manner {
     Outlives,
     /// It may outlive its result, and is one caller's own.
     Alone,
+    /// The same, and how long it takes says nothing about the dependency.
+    Slow,
 }

@@ -2,9 +2,9 @@
 //! It exists so that a call, a background probe and a flight work with the same things.
 //! It refuses to hold anything that belongs to one call.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, sync::Arc};
 
-use evenkeel_core::{Class, Ending, HoldMode, Keep, Mono, Now, ReadContract, Reason, Skips};
+use evenkeel_core::{Advice, Class, Ending, HoldMode, Keep, Mono, Now, ReadContract, Reason, Skips};
 
 use crate::{
     answer::{Misuse, Unanswered},
@@ -31,8 +31,8 @@ pub(crate) struct Inner<T, E> {
     pub(crate) class_of: Option<Of<T, Class>>,
     pub(crate) keep_if: Option<Of<T, bool>>,
     pub(crate) terms: Option<Of<T, Terms>>,
-    pub(crate) retry_after: Option<Of<E, Option<Duration>>>,
-    pub(crate) retry_after_of: Option<Of<T, Option<Duration>>>,
+    pub(crate) advice: Option<Of<E, Advice>>,
+    pub(crate) advice_of: Option<Of<T, Advice>>,
     pub(crate) share_if: Option<Of<T, bool>>,
     pub(crate) weigh: Of<T, usize>,
     pub(crate) default: Option<Box<dyn Fn() -> T + Send + Sync>>,
@@ -93,6 +93,7 @@ impl<T, E> Inner<T, E> {
             skipped: Skips::default(),
             retry_after: None,
             cause: None,
+            alternate_cause: None,
             misuse: Some(Misuse::EmptyScopePart(misuse)),
         }
     }
@@ -183,8 +184,8 @@ where
     T: Send + Sync,
     E: Send + Sync,
 {
-    fn ended(&self, ending: Ending) {
-        self.counters.ended(ending, None);
+    fn ended(&self, ending: Ending, reason: Option<Reason>) {
+        self.counters.ended(ending, reason);
     }
 
     fn retire(&self, key: &Key, at: Mono) {

@@ -7,13 +7,17 @@ use std::{
     time::Duration,
 };
 
-use evenkeel_core::{BreakerRules, DependencyDraft, LimitRules, OpenFor, Over, RampRules, Ratio, SlowRatio};
+use evenkeel_core::{
+    BreakerRules, DependencyDraft, LimitRules, OpenFor, Over, RampRules, Ratio, RetryRules, SlowRatio,
+};
 use http::Uri;
 
 use super::{
     across::Asker,
     keys, ramp,
     reader::{Fields, listed},
+    retry,
+    rewrite::{self, Rewrite},
     units::show_duration,
 };
 
@@ -45,6 +49,12 @@ pub struct Dependency {
     pub ramp: Option<RampRules>,
     /// How to learn what it bears; `None` where only `concurrency` limits it.
     pub learned_limit: Option<LimitRules>,
+    /// Whether a GET or HEAD is sent once more after a failure; `None` for never.
+    pub retry: Option<RetryRules>,
+    /// Whether a read is sent once more whose idle connection ends before any answer.
+    pub resend: bool,
+    /// What is changed of its messages.
+    pub rewrite: Rewrite,
 }
 
 /// The address of an upstream.
@@ -57,6 +67,20 @@ pub struct Upstream {
 }
 
 impl Upstream {
+    /// Returns how `Host` names it: without the default port.
+    fn authority(&self) -> String {
+        let host = if self.host.contains(':') {
+            format!("[{}]", self.host)
+        } else {
+            self.host.clone()
+        };
+        if self.port == 80 {
+            host
+        } else {
+            format!("{host}:{}", self.port)
+        }
+    }
+
     /// Tells whether calling it would reach a listener at `listen` on this machine, as far as addresses tell.
     pub(super) fn is_at(&self, listen: SocketAddr) -> bool {
         let own = listen.ip();
@@ -111,6 +135,8 @@ pub(super) fn read(
     mut fields: Fields<'_, '_>,
 ) -> Option<Dependency> {
     let upstream = upstream(&mut fields);
+    let authority = upstream.as_ref().map(Upstream::authority);
+    let rewrite = rewrite::read(&mut fields, authority.as_deref());
     let uses = fields.texts("uses", "[\"catalog-db\"]").unwrap_or_default();
     for (index, used) in uses.iter().enumerate() {
         if !resources.contains(used) {
@@ -163,6 +189,8 @@ pub(super) fn read(
     let is_broken_off = matches!(breaker, Breaker::Off);
     let ramp = ramp::read_ramp(&mut fields, is_broken_off);
     let learned_limit = ramp::read_learned_limit(&mut fields);
+    let retry = retry::read(&mut fields, pressed);
+    let resend = fields.boolean("resend").unwrap_or(true);
     let draft = DependencyDraft {
         name: name.clone(),
         timeout: Some(timeout),
@@ -173,7 +201,7 @@ pub(super) fn read(
         },
         ramp: ramp.clone(),
         learn: learned_limit,
-        retry: None,
+        retry,
         rows: Vec::new(),
     };
     if let Err(found) = draft.check() {
@@ -188,6 +216,9 @@ pub(super) fn read(
         breaker,
         ramp,
         learned_limit,
+        retry,
+        resend,
+        rewrite,
     })
 }
 

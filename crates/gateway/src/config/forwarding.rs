@@ -2,7 +2,9 @@
 //! It exists because what is forwarded has no rungs, so most keys of a route would promise what nobody keeps.
 //! It refuses such keys by name.
 
-use super::{reader::Fields, route::Route};
+use http::Method;
+
+use super::{conditions::Conditions, reader::Fields, route::Route};
 
 /// What the answers of a route mean.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -48,7 +50,8 @@ const FOR_READS: [(&str, &str); 10] = [
 
 const LARGEST: u64 = 1 << 40;
 
-pub(super) fn read(fields: &mut Fields<'_, '_>) -> Forwarding {
+/// Reads what a route forwards of the requests that meet its conditions.
+pub(super) fn read(fields: &mut Fields<'_, '_>, conditions: &Conditions) -> Forwarding {
     fields.require("class", "\"read\"");
     let class = fields.text("class", "\"read\"");
     let class = match class.as_deref() {
@@ -82,6 +85,9 @@ pub(super) fn read(fields: &mut Fields<'_, '_>) -> Forwarding {
             &[("refuse", OtherMethods::Refuse), ("pass", OtherMethods::Pass)],
         )
         .unwrap_or_default();
+    if class == Class::Read && !conditions.methods.is_empty() {
+        refuse_useless(fields, conditions, other_methods);
+    }
     let forwards = class == Class::Pass || other_methods == OtherMethods::Pass;
     if !forwards && fields.has("max_request_body") {
         fields.problem(
@@ -97,6 +103,38 @@ pub(super) fn read(fields: &mut Fields<'_, '_>) -> Forwarding {
         max_request_body: fields
             .size("max_request_body", 1, LARGEST, "\"64MiB\"")
             .unwrap_or(Route::MAX_REQUEST_BODY),
+    }
+}
+
+/// Adds a problem where the methods of `match` leave a route of class read nothing to do, or a promise without effect.
+fn refuse_useless(fields: &mut Fields<'_, '_>, conditions: &Conditions, other_methods: OtherMethods) {
+    let is_read = |method: &&Method| **method == Method::GET || **method == Method::HEAD;
+    let names = |methods: Vec<&Method>| {
+        let names: Vec<&str> = methods.into_iter().map(Method::as_str).collect();
+        names.join(", ")
+    };
+    let (reads, others): (Vec<&Method>, Vec<&Method>) = conditions.methods.iter().partition(is_read);
+    if reads.is_empty() {
+        fields.problem(
+            "class",
+            &format!("\"read\" for {}", names(others)),
+            "\"pass\": only GET and HEAD read",
+            "write `class = \"pass\"`, or add \"GET\" to the methods",
+        );
+    } else if !others.is_empty() && other_methods == OtherMethods::Refuse {
+        fields.problem(
+            "match",
+            &format!("{}, which the route then refuses", names(others)),
+            "GET and HEAD, or also others beside `other_methods = \"pass\"`",
+            "remove these methods, or add `other_methods = \"pass\"`",
+        );
+    } else if others.is_empty() && other_methods == OtherMethods::Pass {
+        fields.problem(
+            "other_methods",
+            "set on a route that covers only GET and HEAD",
+            "only where other methods are covered: else it has no effect",
+            "remove it, or the methods in `match`",
+        );
     }
 }
 
@@ -116,9 +154,13 @@ mod tests {
     use crate::config::parse;
 
     fn problems(class: &str, route: &str) -> String {
+        problems_with(class, "", route)
+    }
+
+    fn problems_with(class: &str, condition: &str, route: &str) -> String {
         let text = format!(
             "[gateway]\nlisten = \"127.0.0.1:0\"\n[dependencies.d]\nurls = [\"http://a\"]\n\
-             [[routes]]\nname = \"r\"\nmatch = {{ path = \"/r\" }}\nclass = \"{class}\"\nfrom = \"d\"\n{route}\n"
+             [[routes]]\nname = \"r\"\nmatch = {{ path = \"/r\"{condition} }}\nclass = \"{class}\"\nfrom = \"d\"\n{route}\n"
         );
         parse("contract.toml", &text).map_or_else(|problems| problems.to_string(), |_| String::new())
     }
@@ -175,5 +217,51 @@ mod tests {
             assert!(shown.contains(seen), "{seen} is missing from\n{shown}");
             assert!(shown.contains(allowed), "{allowed} is missing from\n{shown}");
         }
+    }
+
+    #[test]
+    fn conditions_that_cannot_be_met_are_told_with_what_is_allowed() {
+        for (condition, seen, allowed) in [
+            ("host = []", "match.host: 0 of them", "1 to 32"),
+            (
+                "host = [\"A.example\"]",
+                "match.host: \"A.example\"",
+                "lower case",
+            ),
+            ("host = [\"a:80\"]", "match.host: \"a:80\"", "without a port"),
+            ("host = [\"a\", \"a\"]", "match.host: \"a\" twice", "each once"),
+            ("host = \"a\"", "match.host", "a list of texts"),
+            ("method = [\"\"]", "match.method: \"\"", "names of methods"),
+            (
+                "method = [\"GET\", \"TRACE\"]",
+                "match.method: \"TRACE\"",
+                "which no route takes",
+            ),
+            ("header = 1", "match.header: 1", "a table"),
+            ("header = {}", "match.header: 0 fields", "1 to 32"),
+            (
+                "header = { \"a b\" = \"1\" }",
+                "match.header: a b",
+                "a name of a field",
+            ),
+            ("header = { a = 1 }", "match.header: a = 1", "a name of a field"),
+        ] {
+            let shown = problems_with("read", &format!(", {condition}"), "");
+            assert!(shown.contains(seen), "{seen} is missing from\n{shown}");
+            assert!(shown.contains(allowed), "{allowed} is missing from\n{shown}");
+            assert!(shown.contains("= mend: "), "{shown}");
+        }
+    }
+
+    #[test]
+    fn methods_that_leave_a_key_without_effect_are_problems() {
+        let post = ", method = [\"POST\"]";
+        assert!(problems_with("read", post, "").contains("class: \"read\" for POST"));
+        assert_eq!(problems_with("pass", post, ""), "");
+        let both = ", method = [\"GET\", \"POST\"]";
+        assert!(problems_with("read", both, "").contains("match: POST, which the route then refuses"));
+        assert_eq!(problems_with("read", both, "other_methods = \"pass\""), "");
+        let get = ", method = [\"GET\"]";
+        assert!(problems_with("read", get, "other_methods = \"pass\"").contains("covers only GET and HEAD"));
     }
 }

@@ -5,7 +5,16 @@
 /// Keys at the top of the file.
 pub const ROOT: &[&str] = &["gateway", "resources", "dependencies", "routes"];
 /// Keys of `[gateway]`.
-pub const GATEWAY: &[&str] = &["listen", "admin", "memory", "buffers", "workers", "drain"];
+pub const GATEWAY: &[&str] = &[
+    "listen",
+    "admin",
+    "memory",
+    "buffers",
+    "workers",
+    "drain",
+    "access_log",
+    "trusted_peers",
+];
 /// Keys of `[resources.<name>]`.
 pub const RESOURCE: &[&str] = &["concurrency"];
 /// Keys of `[dependencies.<name>]`.
@@ -17,6 +26,19 @@ pub const DEPENDENCY: &[&str] = &[
     "breaker",
     "ramp",
     "learned_limit",
+    "retry",
+    "resend",
+    "rewrite",
+];
+/// Keys of `rewrite`.
+pub const REWRITE: &[&str] = &[
+    "host",
+    "strip_prefix",
+    "add_prefix",
+    "set_request",
+    "remove_request",
+    "set_response",
+    "remove_response",
 ];
 /// Keys of `breaker`.
 pub const BREAKER: &[&str] = &[
@@ -36,6 +58,15 @@ pub const BREAKER: &[&str] = &[
 ];
 /// Keys of `ramp`.
 pub const RAMP: &[&str] = &["stages", "hold", "hold_max", "calls", "failure_ratio"];
+/// Keys of `retry`.
+pub const RETRY: &[&str] = &[
+    "attempts",
+    "budget",
+    "floor",
+    "pause",
+    "pause_max",
+    "retry_after_max",
+];
 /// Keys of `learned_limit`.
 pub const LEARNED_LIMIT: &[&str] = &["floor", "cold", "linger"];
 /// Keys of `[[routes]]`.
@@ -65,7 +96,9 @@ pub const ROUTE: &[&str] = &[
     "normalise",
 ];
 /// Keys of `match`.
-pub const MATCH: &[&str] = &["path"];
+pub const MATCH: &[&str] = &["path", "host", "method", HEADER];
+/// The key of `match` that is a table of fields.
+pub const HEADER: &str = "header";
 /// Keys of one rung of `ladder`; exactly one of them.
 pub const RUNG: &[&str] = &["stale", "default"];
 /// Keys of the `default` rung.
@@ -81,6 +114,8 @@ pub const ALL: &[(&str, &[&str])] = &[
     ("dependencies.<name>.breaker", BREAKER),
     ("dependencies.<name>.ramp", RAMP),
     ("dependencies.<name>.learned_limit", LEARNED_LIMIT),
+    ("dependencies.<name>.retry", RETRY),
+    ("dependencies.<name>.rewrite", REWRITE),
     ("routes", ROUTE),
     ("routes.match", MATCH),
     ("routes.ladder", RUNG),

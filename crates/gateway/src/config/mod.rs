@@ -4,23 +4,30 @@
 
 mod across;
 mod caching;
+mod conditions;
 mod dependency;
 pub mod diag;
 mod forwarding;
 mod gateway;
 pub mod keys;
+mod network;
 pub mod pattern;
 mod ramp;
 mod reader;
 mod refresh;
+mod retry;
+mod rewrite;
 mod route;
 pub mod units;
 
 pub use caching::Caching;
+pub use conditions::{CONDITIONS_MAX, Conditions, Field, Host, Rank};
 pub use dependency::{Breaker, Dependency, Resource, Upstream};
 pub use diag::{Diagnostics, Places};
 pub use forwarding::{Class, OtherMethods};
-pub use gateway::Gateway;
+pub use gateway::{AccessLog, Gateway};
+pub use network::{NETWORKS_MAX, Network};
+pub use rewrite::{CHANGES_MAX, FieldChanges, Rewrite};
 pub use route::{DefaultAnswer, KeepIf, Route, Rung, ScopePart};
 
 use reader::Reader;

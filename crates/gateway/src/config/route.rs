@@ -13,6 +13,7 @@ use toml::{Spanned, de::DeValue};
 
 use super::{
     caching::{self, Caching},
+    conditions::{self, Conditions},
     forwarding::{self, Class, OtherMethods},
     keys,
     pattern::Pattern,
@@ -27,6 +28,8 @@ pub struct Route {
     pub name: String,
     /// The paths it covers.
     pub pattern: Pattern,
+    /// What a request has to be beside that.
+    pub conditions: Conditions,
     /// What its answers mean.
     pub class: Class,
     /// What becomes of methods beside GET and HEAD.
@@ -156,8 +159,9 @@ pub(super) fn read(dependencies: &[String], earlier: &[Route], mut fields: Field
             "rename one of them",
         );
     }
-    let pattern = pattern(&mut fields, earlier);
-    let forwarding = forwarding::read(&mut fields);
+    let (pattern, conditions) = matched(&mut fields, earlier).unzip();
+    let conditions = conditions.unwrap_or_default();
+    let forwarding = forwarding::read(&mut fields, &conditions);
     let from = fields.required_text("from", "\"catalog\"");
     if let Some(from) = &from
         && !dependencies.contains(from)
@@ -185,7 +189,6 @@ pub(super) fn read(dependencies: &[String], earlier: &[Route], mut fields: Field
     let ignored_cookies = caching::ignored_cookies(&mut fields);
     let keeps = caching.is_some() || ladder.iter().any(|rung| matches!(rung, Rung::Stale(_)));
     let refresh = refresh::read(&mut fields);
-    let stale = ladder.iter().any(|rung| matches!(rung, Rung::Stale(_)));
     let is_read = forwarding.class == Class::Read;
     for (key, useless, needs) in [
         ("when_busy", ladder.is_empty() && is_read, "a ladder"),
@@ -229,6 +232,7 @@ pub(super) fn read(dependencies: &[String], earlier: &[Route], mut fields: Field
     Some(Route {
         name: name?,
         pattern: pattern?,
+        conditions,
         class: forwarding.class,
         other_methods: forwarding.other_methods,
         max_request_body: forwarding.max_request_body,
@@ -249,13 +253,14 @@ pub(super) fn read(dependencies: &[String], earlier: &[Route], mut fields: Field
     })
 }
 
-fn pattern(fields: &mut Fields<'_, '_>, earlier: &[Route]) -> Option<Pattern> {
+fn matched(fields: &mut Fields<'_, '_>, earlier: &[Route]) -> Option<(Pattern, Conditions)> {
     const EXAMPLE: &str = "{ path = \"/products/{id}\" }";
     fields.require("match", EXAMPLE);
     let value = fields.value("match")?;
     let place = fields.place_of("match");
     let mut reader = fields.reader();
     let mut inner = reader.open(place, value, keys::MATCH)?;
+    let conditions = conditions::read(&mut inner);
     let text = inner.required_text("path", "\"/products/{id}\"")?;
     match Pattern::parse(&text) {
         Err(why) => {
@@ -268,15 +273,21 @@ fn pattern(fields: &mut Fields<'_, '_>, earlier: &[Route]) -> Option<Pattern> {
             None
         }
         Ok(pattern) => {
-            if let Some(other) = earlier.iter().find(|route| route.pattern.same_paths(&pattern)) {
+            if let Some(other) = earlier
+                .iter()
+                .find(|route| route.pattern.same_paths(&pattern) && route.conditions.conflict(&conditions))
+            {
                 inner.problem(
                     "path",
-                    &format!("\"{text}\", the same paths as route \"{}\"", other.name),
-                    "paths of its own",
-                    "remove one of the two routes",
+                    &format!(
+                        "\"{text}\", the same paths as route \"{}\", for requests that both cover with equal right",
+                        other.name
+                    ),
+                    "paths of its own, or a host, method or header that tells the two apart",
+                    "remove one of the two routes, or add a condition to one",
                 );
             }
-            Some(pattern)
+            Some((pattern, conditions))
         }
     }
 }

@@ -2,9 +2,13 @@
 //! It exists so that everything is built, or refused with every problem, before the first connection is taken.
 //! It refuses to open sockets; the server does.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, AtomicUsize, Ordering},
+use std::{
+    net::IpAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+    },
+    time::Duration,
 };
 
 use evenkeel::{BreakerBuilder, Dependency, Engine, Memory, Problems, Resource, http::Shelf};
@@ -18,49 +22,43 @@ use super::{
     limits::Limits,
     passing::Passing,
     route::{Common, Route},
-    router::Router,
+    served::{AllServed, Served},
     upstream::Upstream,
 };
 use crate::{
-    config::{self, Breaker, Class, Contract},
-    telemetry::{Blame, Log, Outages},
+    config::{self, Breaker, Class, Contract, Network},
+    telemetry::{AccessLog, Blame, Log, Outages},
 };
 
 /// Requests that never became a call, by what was wrong with them.
-pub(crate) const MISDIRECTED: [ProblemKind; 5] = [
+pub(crate) const MISDIRECTED: [ProblemKind; 6] = [
     ProblemKind::BadRequest,
     ProblemKind::NoSuchRoute,
     ProblemKind::MethodNotAllowed,
     ProblemKind::MethodNotImplemented,
     ProblemKind::BodyTooLarge,
+    ProblemKind::NothingKept,
 ];
-
-/// What a route does with requests: with GET and HEAD where it reads, with all others where it forwards. One of the
-/// two at least is there.
-#[derive(Clone, Debug)]
-pub(super) struct Served {
-    pub(super) reads: Option<Arc<Route>>,
-    pub(super) passes: Option<Arc<Passing>>,
-}
 
 /// A gateway without its sockets.
 #[derive(Debug)]
 pub struct App {
     pub(crate) engine: Engine,
     pub(crate) log: Log,
+    /// Where a line is written about each request; opened when the gateway starts.
+    pub(crate) access: Option<AccessLog>,
     pub(crate) memory: Memory<super::whole::Reply>,
     pub(crate) shelf: Shelf,
     pub(crate) buffers: Buffers,
     pub(crate) limits: Limits,
+    trusted: Vec<Network>,
     /// What reads.
     pub(crate) routes: Vec<Arc<Route>>,
     /// What only forwards.
     pub(crate) passes: Vec<Arc<Passing>>,
-    /// What stands under each number of the router.
-    pub(super) served: Vec<Served>,
     pub(crate) dependencies: Vec<(Dependency, Arc<Upstream>)>,
     pub(crate) resources: Vec<Resource>,
-    pub(super) router: Router,
+    pub(super) served: AllServed,
     pub(super) labels: Labels,
     pub(super) in_flight: AtomicUsize,
     misdirected: [AtomicU64; MISDIRECTED.len()],
@@ -94,8 +92,7 @@ impl App {
         };
         let resources = resources(contract, engine, &mut problems);
         let dependencies = dependencies(contract, engine, &resources, workers, &mut problems);
-        let mut router = Router::default();
-        let mut served = Vec::new();
+        let mut served = AllServed::default();
         for (index, route) in contract.routes.iter().enumerate() {
             // A route whose dependency has problems is not built: those are told, and are enough.
             let Some((dependency, upstream)) = dependencies
@@ -106,28 +103,27 @@ impl App {
             };
             match serve(route, dependency, upstream, &common) {
                 Ok(built) => {
-                    router.add(&route.pattern, served.len());
-                    served.push(built);
+                    let number = served.list.len();
+                    served.router.add(&route.pattern, route.conditions.rank(), number);
+                    served.list.push(built);
                 }
                 Err(found) => problems.absorb(&format!("routes[{index}]"), unwrapped(&found)),
             }
         }
         problems.or(Self {
             log: Log::to_stderr(engine),
+            access: None,
             engine: common.engine,
             memory,
             shelf,
             buffers: common.buffers,
             limits,
-            routes: served
-                .iter()
-                .filter_map(|one: &Served| one.reads.clone())
-                .collect(),
-            passes: served.iter().filter_map(|one| one.passes.clone()).collect(),
+            trusted: contract.gateway.trusted_peers.clone(),
+            routes: served.list.iter().filter_map(|one| one.reads.clone()).collect(),
+            passes: served.list.iter().filter_map(|one| one.passes.clone()).collect(),
             served,
             dependencies,
             resources,
-            router,
             labels: Labels::new(),
             in_flight: AtomicUsize::new(0),
             misdirected: std::array::from_fn(|_| AtomicU64::new(0)),
@@ -143,14 +139,14 @@ impl App {
     /// Returns the counters of what the route of this name only forwards.
     #[must_use]
     pub fn pass_counts(&self, route: &str) -> Option<evenkeel::Counts> {
-        let passing = self.passes.iter().find(|known| known.name == route)?;
+        let passing = self.passes.iter().find(|known| *known.name == *route)?;
         Some(passing.guard.counts())
     }
 
     /// Returns the counters of the reads of the route of this name.
     #[must_use]
     pub fn counts(&self, route: &str) -> Option<evenkeel::Counts> {
-        let route = self.routes.iter().find(|known| known.name == route)?;
+        let route = self.routes.iter().find(|known| *known.name == *route)?;
         Some(route.guard.counts())
     }
 
@@ -178,6 +174,20 @@ impl App {
         (self.memory.count(), self.memory.bytes())
     }
 
+    /// Returns the shelf of the routes that cache.
+    #[must_use]
+    pub const fn shelf(&self) -> &Shelf {
+        &self.shelf
+    }
+
+    /// Returns how many attempts of the route of this name are shared right now, and how many keys are remembered as
+    /// not shareable.
+    #[must_use]
+    pub fn flights(&self, route: &str) -> Option<(usize, usize)> {
+        let route = self.routes.iter().find(|known| *known.name == *route)?;
+        Some(route.guard.flights())
+    }
+
     /// Returns the bytes of bodies that are being held back.
     #[must_use]
     pub fn buffered(&self) -> usize {
@@ -200,11 +210,23 @@ impl App {
             .map_or_else(Blame::default, |(_, upstream)| upstream.blame(class))
     }
 
+    /// Waits until every line about requests so far is written, for as long as `at_most`.
+    pub(crate) fn flush_access(&self, at_most: Duration) {
+        if let Some(access) = &self.access {
+            access.flush(at_most);
+        }
+    }
+
     /// Looks after idle connections. Called every [`super::upstream::SWEEP_EVERY`].
     pub(crate) fn sweep(&self) {
         for (_, upstream) in &self.dependencies {
             upstream.sweep();
         }
+    }
+
+    /// Tells whether the word of this peer about its clients counts.
+    pub(super) fn trusts(&self, peer: IpAddr) -> bool {
+        self.trusted.iter().any(|network| network.contains(peer))
     }
 
     /// Returns how many requests have arrived and have no answer yet.
@@ -242,11 +264,12 @@ fn serve(
     };
     let passes = route
         .passes()
-        .then(|| Passing::build(route, dependency, upstream, common, reads.clone()))
+        .then(|| Passing::build(route, dependency, upstream, common))
         .transpose()?;
     Ok(Served {
         reads,
         passes: passes.map(Arc::new),
+        conditions: route.conditions.clone(),
     })
 }
 
@@ -280,6 +303,9 @@ fn dependencies(
         if let Some(rules) = &dependency.ramp {
             builder = builder.ramp_rules(rules.clone());
         }
+        if let Some(rules) = dependency.retry {
+            builder = builder.retry(rules);
+        }
         if let Some(rules) = dependency.learned_limit {
             builder = builder.learned_limit(rules);
         }
@@ -289,7 +315,7 @@ fn dependencies(
             }
         }
         match builder.build() {
-            Ok(handle) => built.push((handle, Upstream::new(&dependency.upstream, workers))),
+            Ok(handle) => built.push((handle, Upstream::new(dependency, workers))),
             Err(found) => problems.absorb(&format!("dependencies.{}", dependency.name), found),
         }
     }

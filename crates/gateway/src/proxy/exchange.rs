@@ -17,9 +17,11 @@ use parking_lot::Mutex;
 use super::{
     buffers::Lease,
     cached::Cached,
-    forward::{self, Peer, Sent},
+    forward::{self, Sent},
     framing::{self, Asked, End},
     keep::{self, Received, Verdict, Why},
+    peer::Peer,
+    repeat,
     route::Route,
     stream::Stream,
     trouble::Trouble,
@@ -67,6 +69,12 @@ impl Exchange {
 
     async fn run(&self, permit: Option<Permit<'static>>) -> Result<Reply, Trouble> {
         let route = &self.route;
+        let repeats = self.repeats();
+        if repeats {
+            // What an attempt before this one left is of no use.
+            drop(std::mem::take(&mut *self.handed.lock()));
+            self.connected.store(false, Ordering::Relaxed);
+        }
         if let (Some(cache), Some(cached)) = (&route.cache, &self.cached) {
             return self.run_cached(cache, cached, permit).await;
         }
@@ -79,6 +87,7 @@ impl Exchange {
                     &self.authority,
                     &self.peer,
                     &route.via,
+                    &route.upstream.rewrite,
                     if route.keeps { Sent::Whole } else { Sent::Question },
                     Upload::Empty,
                 )
@@ -92,7 +101,8 @@ impl Exchange {
         if stream.length() == Some(0) {
             stream.end_now().await;
         }
-        if !self.holds_back() {
+        let may_repeat = repeats && repeat::is_worth_repeating(parts.status);
+        if !self.holds_back() && !may_repeat {
             let keep = self.flowing(&parts, None);
             return self.let_through(parts, stream, None, keep);
         }
@@ -259,6 +269,7 @@ impl Exchange {
         let mut headers = head.headers;
         headers.reserve(ADDED);
         strip_hop_by_hop(&mut headers);
+        self.route.upstream.rewrite.response.apply(&mut headers);
         self.route.via.append(&mut headers, head.version);
         if (self.route.keeps || self.route.cache.is_some()) && !headers.contains_key(DATE) {
             let now = self.route.engine.now().wall.as_secs();

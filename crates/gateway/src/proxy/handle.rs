@@ -7,7 +7,7 @@ use std::sync::{
     atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
-use evenkeel::{Together, http::HttpCache};
+use evenkeel::{Answer, Together, Unanswered, Usable, http::HttpCache};
 use evenkeel_http::{
     accept::{normalise_encoding, normalise_language},
     decision::Decision,
@@ -16,10 +16,10 @@ use evenkeel_http::{
     reuse::given_from_shared,
 };
 use http::{
-    HeaderMap, HeaderName, Method, Request, Response,
+    HeaderMap, HeaderName, HeaderValue, Method, Request, Response,
     header::{
-        ACCEPT_ENCODING, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE,
-        MAX_FORWARDS, RANGE,
+        ACCEPT_ENCODING, ALLOW, HOST, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE,
+        IF_UNMODIFIED_SINCE, MAX_FORWARDS, RANGE,
     },
 };
 use hyper::body::Incoming;
@@ -30,30 +30,78 @@ use super::{
     authority,
     cached::Cached,
     exchange::{Exchange, Handed},
-    forward::Peer,
     outbound::Outbound,
     pass::Passed,
-    refuse,
+    peer::Peer,
+    refuse, repeat,
     respond::respond,
     route::Whose,
     router::has_dot_segment,
+    served::Nobody,
+    trouble::Trouble,
+    watched::Watched,
     whole::Reply,
 };
+use crate::telemetry::{AccessedRequest, CameTo};
 
 /// Answers one request.
-pub(crate) async fn handle(app: &App, peer: &Arc<Peer>, request: Request<Incoming>) -> Response<Outbound> {
+pub(crate) async fn handle(app: &App, peer: &Arc<Peer>, request: Request<Incoming>) -> Response<Watched> {
     let _in_flight = InFlight::begin(&app.in_flight);
     let (head, body) = request.into_parts();
-    match prepare(app, peer, head) {
+    // It is written when it is dropped, wherever this is left.
+    let mut record = app
+        .access
+        .as_ref()
+        .map(|access| access.begin(described(&head, peer)));
+    let (response, came_to) = answer(app, peer, head, body).await;
+    if let Some(record) = &mut record {
+        record.status = Some(response.status());
+        record.came_to = came_to;
+    }
+    response.map(|body| Watched::new(body, record))
+}
+
+/// Returns what is written down of a request.
+fn described(head: &http::request::Parts, peer: &Peer) -> AccessedRequest {
+    let host = head
+        .headers
+        .get(HOST)
+        .map(HeaderValue::as_bytes)
+        .unwrap_or_default();
+    AccessedRequest {
+        method: head.method.clone(),
+        host: String::from_utf8_lossy(host).into_owned(),
+        path: head.uri.path().to_owned(),
+        peer: peer.to_string(),
+    }
+}
+
+/// Returns the answer to one request, and what its call came to if it became one.
+async fn answer(
+    app: &App,
+    peer: &Arc<Peer>,
+    head: http::request::Parts,
+    body: Incoming,
+) -> (Response<Outbound>, Option<CameTo>) {
+    let response = match prepare(app, peer, head) {
         // A body of a read stays here: no answer that others may get depends on it.
-        Ok(Asked::Read(exchange, whose)) => read(app, &exchange, whose).await,
+        Ok(Asked::Read(exchange, whose)) => {
+            return read(app, &exchange, whose).await;
+        }
         Ok(Asked::Pass(passed)) => match passed.answer(body, &app.labels).await {
-            Ok(response) => response,
+            Ok((response, came_to)) => return (response, Some(came_to)),
             Err((kind, detail)) => misdirected(app, kind, Some(detail)),
         },
         Ok(Asked::Options) => refuse::options(),
-        Err((kind, detail)) => misdirected(app, kind, detail.as_deref()),
-    }
+        Err(Refused { kind, detail, allow }) => {
+            let mut response = misdirected(app, kind, detail.as_deref());
+            if let Some(allow) = allow {
+                response.headers_mut().insert(ALLOW, allow);
+            }
+            response
+        }
+    };
+    (response, None)
 }
 
 fn misdirected(app: &App, kind: ProblemKind, detail: Option<&str>) -> Response<Outbound> {
@@ -62,9 +110,9 @@ fn misdirected(app: &App, kind: ProblemKind, detail: Option<&str>) -> Response<O
 }
 
 /// Makes the call of a read and answers with its end.
-async fn read(app: &App, exchange: &Arc<Exchange>, whose: Whose) -> Response<Outbound> {
+async fn read(app: &App, exchange: &Arc<Exchange>, whose: Whose) -> (Response<Outbound>, Option<CameTo>) {
     if let Some((cache, cached)) = exchange.route.cache.as_ref().zip(exchange.cached.as_ref()) {
-        return handle_cached(app, exchange, cache, cached).await;
+        return read_cached(app, exchange, cache, cached).await;
     }
     let usable = |held: &Reply| exchange.may_be_given(held);
     let target = exchange
@@ -73,28 +121,35 @@ async fn read(app: &App, exchange: &Arc<Exchange>, whose: Whose) -> Response<Out
         .path_and_query()
         .map_or("", |target| target.as_str());
     let work = Arc::clone(exchange);
-    let work = move |_call, permit| async move { work.attempt(permit).await };
+    let work = move |_call, permit| {
+        let work = Arc::clone(&work);
+        async move { work.attempt(permit).await }
+    };
     let guard = &exchange.route.guard;
     let shares = exchange.route.coalesces || guard.contract().refreshes();
-    let end = if shares && exchange.is_one_callers_own() {
-        guard.call_alone(whose, target, Some(&usable), work).await
-    } else {
-        guard.call_work(whose, target, Some(&usable), work).await
+    let is_own = shares && exchange.is_one_callers_own();
+    let usable: Usable<'_, Reply> = Some(&usable);
+    let end = match (exchange.repeats(), is_own) {
+        (false, false) => guard.call_work(whose, target, usable, work).await,
+        (false, true) => guard.call_alone(whose, target, usable, work).await,
+        (true, false) => guard.call_repeatable_work(whose, target, usable, work).await,
+        (true, true) => guard.call_repeatable_alone(whose, target, usable, work).await,
     };
-    respond(exchange, end, &app.labels)
+    ended(app, exchange, end)
 }
 
 /// Answers one request on a route that caches.
-async fn handle_cached(
+async fn read_cached(
     app: &App,
     exchange: &Arc<Exchange>,
     cache: &HttpCache,
     cached: &Cached,
-) -> Response<Outbound> {
+) -> (Response<Outbound>, Option<CameTo>) {
     if cached.looked.request().directives.only_if_cached
         && cached.first(cache, exchange.route.engine.now().mono) == Decision::OnlyIfCached
     {
-        return refuse::nothing_kept();
+        app.note_misdirected(ProblemKind::NothingKept);
+        return (refuse::nothing_kept(), None);
     }
     let bring = |moment, now| exchange.bring(cache, cached, moment, now);
     let key = || exchange.together(cached);
@@ -111,10 +166,54 @@ async fn handle_cached(
     };
     let guard = &exchange.route.guard;
     let end = guard.call_held(&bring, together, Some(&usable), work).await;
-    respond(exchange, end, &app.labels)
+    ended(app, exchange, end)
 }
 
-type Refused = (ProblemKind, Option<String>);
+/// Answers with what a call came to.
+fn ended(
+    app: &App,
+    exchange: &Exchange,
+    end: Result<Answer<Reply, Trouble>, Unanswered<Trouble>>,
+) -> (Response<Outbound>, Option<CameTo>) {
+    // Only the line about the request wants to know.
+    let came_to = app
+        .access
+        .as_ref()
+        .map(|_| CameTo::of(&exchange.route.name, &end));
+    let mut response = respond(exchange, end, &app.labels);
+    if exchange.repeats() {
+        repeat::mark(&mut response);
+    }
+    (response, came_to)
+}
+
+/// Why a request becomes no call.
+struct Refused {
+    kind: ProblemKind,
+    detail: Option<String>,
+    /// The methods that the address takes.
+    allow: Option<HeaderValue>,
+}
+
+impl Refused {
+    const fn because(kind: ProblemKind, detail: Option<String>) -> Self {
+        Self {
+            kind,
+            detail,
+            allow: None,
+        }
+    }
+
+    fn of(nobody: Nobody) -> Self {
+        match nobody {
+            Nobody::NoRoute => Self::because(ProblemKind::NoSuchRoute, None),
+            Nobody::OtherMethods(allow) => Self {
+                allow: Some(allow),
+                ..Self::because(ProblemKind::MethodNotAllowed, None)
+            },
+        }
+    }
+}
 
 /// What a request asks for.
 enum Asked {
@@ -128,9 +227,9 @@ enum Asked {
 
 /// Checks a request and finds out what it asks for.
 fn prepare(app: &App, peer: &Arc<Peer>, mut request: http::request::Parts) -> Result<Asked, Refused> {
-    let bad = |detail: &str| (ProblemKind::BadRequest, Some(detail.to_owned()));
+    let bad = |detail: &str| Refused::because(ProblemKind::BadRequest, Some(detail.to_owned()));
     if request.method == Method::CONNECT || request.method == Method::TRACE {
-        return Err((ProblemKind::MethodNotImplemented, None));
+        return Err(Refused::because(ProblemKind::MethodNotImplemented, None));
     }
     let authority = authority::of_request(&request.uri, &request.headers).map_err(bad)?;
     let path = request.uri.path();
@@ -140,28 +239,33 @@ fn prepare(app: &App, peer: &Arc<Peer>, mut request: http::request::Parts) -> Re
     if request.method == Method::OPTIONS && (path == "*" || is_last_hop(&request.headers).map_err(bad)?) {
         return Ok(Asked::Options);
     }
-    let served = app
-        .router
-        .find(path)
-        .and_then(|number| app.served.get(number))
-        .ok_or((ProblemKind::NoSuchRoute, None))?;
+    let served = app.served.find(&request, &authority).map_err(Refused::of)?;
     let is_read = request.method == Method::GET || request.method == Method::HEAD;
-    let Some(route) = served.reads.as_ref().filter(|_| is_read) else {
-        let passing = served
-            .passes
-            .as_ref()
-            .ok_or((ProblemKind::MethodNotAllowed, None))?;
-        return Ok(Asked::Pass(Box::new(Passed {
-            passing: Arc::clone(passing),
-            request,
-            authority,
-            peer: Arc::clone(peer),
-        })));
+    let (route, passing) = (served.reads.as_ref().filter(|_| is_read), served.passes.as_ref());
+    let route = match (route, passing) {
+        (Some(route), _) => route,
+        (None, Some(passing)) => {
+            let keepers = if request.method.is_safe() {
+                Vec::new()
+            } else {
+                app.served.keepers(&request)
+            };
+            return Ok(Asked::Pass(Box::new(Passed {
+                passing: Arc::clone(passing),
+                keepers,
+                request,
+                authority,
+                peer: Arc::clone(peer),
+            })));
+        }
+        // Nobody who does not take the method is found.
+        (None, None) => return Err(Refused::because(ProblemKind::NoSuchRoute, None)),
     };
     let parts = route
         .scope_of(path, request.uri.query())
-        .map_err(|detail| (ProblemKind::BadRequest, Some(detail)))?;
+        .map_err(|detail| Refused::because(ProblemKind::BadRequest, Some(detail)))?;
     let whose = Whose {
+        scheme: peer.scheme(&request.headers),
         authority: authority::normalised(&authority),
         parts,
     };
@@ -176,7 +280,7 @@ fn prepare(app: &App, peer: &Arc<Peer>, mut request: http::request::Parts) -> Re
         None => None,
         Some(cache) => {
             let looked = Cached::look(cache, &route.name, &whose, &request);
-            Some(looked.map_err(|error| (ProblemKind::BadRequest, Some(error.to_string())))?)
+            Some(looked.map_err(|error| bad(&error.to_string()))?)
         }
     };
     let exchange = Arc::new(Exchange {
@@ -210,6 +314,11 @@ const NARROWING: [HeaderName; 4] = [RANGE, IF_RANGE, IF_NONE_MATCH, IF_MODIFIED_
 const PRECONDITIONS: [HeaderName; 2] = [IF_MATCH, IF_UNMODIFIED_SINCE];
 
 impl Exchange {
+    /// Tells whether the request may be sent once more after a failure.
+    pub(super) fn repeats(&self) -> bool {
+        self.route.retries && repeat::is_repeatable(&self.request.method)
+    }
+
     /// Tells whether the answer will be nobody else's, whatever it says: it is then not asked for together.
     fn is_one_callers_own(&self) -> bool {
         let facts = self.facts();

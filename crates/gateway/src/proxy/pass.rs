@@ -25,18 +25,20 @@ use tokio::time::{Instant, Sleep};
 
 use super::{
     authority,
-    forward::{self, Peer, Sent},
+    forward::{self, Sent},
     framing::{self, Asked},
     labels::Labels,
     outbound::Outbound,
     passing::Passing,
+    peer::Peer,
     refuse, retiring,
-    route::Whose,
+    route::{Route, Whose},
     stream::Stream,
     trouble::Trouble,
     upload::{Fault, Progress, Turn, Upload},
     upstream::Head,
 };
+use crate::telemetry::CameTo;
 
 /// A request that is forwarded, without its body.
 #[derive(Debug)]
@@ -45,6 +47,8 @@ pub(super) struct Passed {
     pub(super) request: Parts,
     pub(super) authority: HeaderValue,
     pub(super) peer: Arc<Peer>,
+    /// The routes whose copies a write may make wrong.
+    pub(super) keepers: Vec<Arc<Route>>,
 }
 
 /// What call and work share.
@@ -64,7 +68,7 @@ impl Passed {
         self,
         body: Incoming,
         labels: &Labels,
-    ) -> Result<Response<Outbound>, (ProblemKind, &'static str)> {
+    ) -> Result<(Response<Outbound>, CameTo), (ProblemKind, &'static str)> {
         let passing = Arc::clone(&self.passing);
         let (max, limits) = (passing.max_request_body, passing.limits);
         let (upload, progress) = Upload::of(body, &self.request.headers, max, &limits).map_err(|_| {
@@ -73,6 +77,8 @@ impl Passed {
                 "its stated length is over the limit; nothing was sent on",
             )
         })?;
+        // A client takes its time for a body, which says nothing about the dependency.
+        let is_slow = !upload.is_empty();
         let shared = Arc::new(Shared {
             asked: self,
             upload: progress,
@@ -85,7 +91,13 @@ impl Passed {
             result.inspect_err(|trouble| work.asked.passing.upstream.note(trouble))
         };
         let end = {
-            let mut call = pin!(passing.guard.call(work));
+            let mut call = pin!(async {
+                if is_slow {
+                    passing.guard.call_slow(work).await
+                } else {
+                    passing.guard.call(work).await
+                }
+            });
             poll_fn(|context| match call.as_mut().poll(context) {
                 Poll::Ready(end) => Poll::Ready(Ok(end)),
                 // The call is dropped where it stands, and so is the connection.
@@ -96,14 +108,27 @@ impl Passed {
             })
             .await
         };
-        Ok(match end {
-            Err(fault) => shared.broken_off(fault),
-            Ok(Ok(answer)) => shared.passed_on(answer.value, labels),
-            Ok(Err(end)) => match (end.ending, &end.cause) {
+        let end = match end {
+            Ok(end) => end,
+            Err(fault) => {
+                let came_to = CameTo {
+                    route: Arc::clone(&passing.name),
+                    ending: Ending::Abandoned,
+                    reason: None,
+                    age: None,
+                };
+                return Ok((shared.broken_off(fault), came_to));
+            }
+        };
+        let came_to = CameTo::of(&passing.name, &end);
+        let response = match end {
+            Ok(answer) => shared.passed_on(answer.value, labels),
+            Err(end) => match (end.ending, &end.cause) {
                 (Ending::Failed, Some(Trouble::ErrorAnswer(status, _))) => shared.passed_on(*status, labels),
                 _ => shared.unanswered(&end),
             },
-        })
+        };
+        Ok((response, came_to))
     }
 }
 
@@ -128,6 +153,7 @@ impl Shared {
         self.retire_copies(status, &parts.headers);
         let mut headers = parts.headers;
         strip_hop_by_hop(&mut headers);
+        passing.upstream.rewrite.response.apply(&mut headers);
         passing.via.append(&mut headers, parts.version);
         *self.answer.lock() = Some((headers, stream));
         if in_error_set(status) {
@@ -144,9 +170,18 @@ impl Shared {
             request,
             authority,
             peer,
+            ..
         } = &self.asked;
         let outgoing = |upload| {
-            let mut outgoing = forward::outgoing(request, authority, peer, &passing.via, Sent::All, upload);
+            let mut outgoing = forward::outgoing(
+                request,
+                authority,
+                peer,
+                &passing.via,
+                &passing.upstream.rewrite,
+                Sent::All,
+                upload,
+            );
             if request.method == Method::OPTIONS {
                 one_hop_less(outgoing.headers_mut());
             }
@@ -185,30 +220,35 @@ impl Shared {
     /// Takes away what is kept for the target of a write that worked (rule C27).
     fn retire_copies(&self, status: StatusCode, answered: &HeaderMap) {
         let Passed {
-            passing,
             request,
             authority,
+            peer,
+            keepers,
             ..
         } = &self.asked;
-        let Some(route) = &passing.reads else { return };
         if !retires_target(&request.method, status) {
             return;
         }
         let uri = &request.uri;
-        if let Some(cache) = &route.cache {
-            retiring::retire_after(route, cache, (authority, uri), answered);
-        }
-        if !(route.keeps || route.coalesces) {
-            return;
-        }
-        // Without its scope parts no read of this target was ever let in.
-        if let (Ok(parts), Some(target)) = (route.scope_of(uri.path(), uri.query()), uri.path_and_query()) {
-            let whose = Whose {
-                authority: authority::normalised(authority),
-                parts,
-            };
-            // An empty part is refused above.
-            let _kept = route.guard.forget(whose, target.as_str());
+        let scheme = peer.scheme(&request.headers);
+        for route in keepers {
+            if let Some(cache) = &route.cache {
+                retiring::retire_after(route, cache, (scheme, authority, uri), answered);
+            }
+            if !(route.keeps || route.coalesces) {
+                continue;
+            }
+            // Without its scope parts no read of this target was ever let in.
+            if let (Ok(parts), Some(target)) = (route.scope_of(uri.path(), uri.query()), uri.path_and_query())
+            {
+                let whose = Whose {
+                    scheme,
+                    authority: authority::normalised(authority),
+                    parts,
+                };
+                // An empty part is refused above.
+                let _kept = route.guard.forget(whose, target.as_str());
+            }
         }
     }
 

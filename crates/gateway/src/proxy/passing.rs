@@ -15,18 +15,13 @@ use evenkeel_core::Class;
 use evenkeel_http::hop::Via;
 use http::StatusCode;
 
-use super::{
-    limits::Limits,
-    route::{Common, Route},
-    trouble::Trouble,
-    upstream::Upstream,
-};
+use super::{limits::Limits, route::Common, trouble::Trouble, upstream::Upstream};
 use crate::config;
 
 /// The part of a route that forwards.
 #[derive(Debug)]
 pub(crate) struct Passing {
-    pub(crate) name: String,
+    pub(crate) name: Arc<str>,
     pub(crate) guard: Pass<StatusCode, Trouble>,
     pub(super) upstream: Arc<Upstream>,
     pub(super) limits: Limits,
@@ -35,13 +30,11 @@ pub(crate) struct Passing {
     pub(super) max_request_body: u64,
     /// The longest wait for the upstream: to take a piece of the request, or to answer all of it.
     pub(super) wait: Duration,
-    /// The route whose copies a write may make wrong.
-    pub(super) reads: Option<Arc<Route>>,
     turns: AtomicU32,
 }
 
 impl Passing {
-    /// Builds it; `reads` is the rest of the same route.
+    /// Builds it.
     ///
     /// # Errors
     /// Every problem that the engine finds with it.
@@ -50,7 +43,6 @@ impl Passing {
         dependency: &Dependency,
         upstream: &Arc<Upstream>,
         common: &Common,
-        reads: Option<Arc<Route>>,
     ) -> Result<Self, Problems> {
         let guard = common
             .engine
@@ -60,14 +52,13 @@ impl Passing {
             .build()?;
         let timeout = dependency.contract().timeout().unwrap_or(Duration::MAX);
         Ok(Self {
-            name: route.name.clone(),
+            name: route.name.as_str().into(),
             guard,
             upstream: Arc::clone(upstream),
             limits: common.limits,
             via: common.via.clone(),
             max_request_body: route.max_request_body,
             wait: timeout.min(route.deadline),
-            reads,
             turns: AtomicU32::new(0),
         })
     }

@@ -10,10 +10,7 @@ use evenkeel_http::{
     problem::{Problem, ProblemKind, SkippedRung},
     proxy_status::{ProxyError, ProxyStatus},
 };
-use http::{
-    Response, StatusCode,
-    header::{ALLOW, HeaderValue},
-};
+use http::{Response, StatusCode};
 
 use super::{labels, outbound::Outbound, trouble::Trouble};
 
@@ -33,11 +30,6 @@ pub(super) fn misdirected(kind: ProblemKind, detail: Option<&str>) -> Response<O
         received_status: None,
     };
     status.append_to(response.headers_mut());
-    if kind == ProblemKind::MethodNotAllowed {
-        response
-            .headers_mut()
-            .insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
-    }
     response
 }
 
@@ -167,6 +159,7 @@ mod tests {
                     skipped: evenkeel::Skips::default(),
                     retry_after: wait,
                     cause: None,
+                    alternate_cause: None,
                     misuse: None,
                 };
                 let response = unanswered(&end, true, || 0);

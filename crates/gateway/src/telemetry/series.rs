@@ -88,6 +88,16 @@ pub(super) const ATTEMPTS: Series = counter(
     &["dependency", "class"],
     "Attempts at a dependency that have ended, by what they brought; refusals made here are none",
 );
+pub(super) const RETRIES: Series = counter(
+    "evenkeel_retries",
+    &["dependency"],
+    "Attempts that were made because the one before had failed; they are counted as attempts too",
+);
+pub(super) const RETRIES_DENIED: Series = counter(
+    "evenkeel_retries_denied",
+    &["dependency"],
+    "Attempts that were not made because the budget for retries was used up",
+);
 pub(super) const BREAKER_STATE: Series = gauge(
     "evenkeel_breaker_state",
     &["dependency", "state"],
@@ -164,6 +174,28 @@ pub(super) const SNAPSHOT_BYTES_LIMIT: Series = gauge(
     &[],
     "The most bytes of snapshots",
 );
+pub(super) const SHELF_URIS: Series = gauge(
+    "evenkeel_shelf_uris",
+    &[],
+    "URIs of which routes that cache have copies",
+);
+pub(super) const SHELF_BYTES: Series = gauge(
+    "evenkeel_shelf_bytes",
+    &[],
+    "Bytes that these copies take, keys and bookkeeping included",
+);
+pub(super) const SHELF_BYTES_LIMIT: Series =
+    gauge("evenkeel_shelf_bytes_limit", &[], "The most bytes of such copies");
+pub(super) const SHELF_EVICTIONS: Series = counter(
+    "evenkeel_shelf_evictions",
+    &[],
+    "URIs whose copies went for want of room",
+);
+pub(super) const VALIDATIONS: Series = counter(
+    "evenkeel_validations",
+    &["route", "result"],
+    "Answers of the dependency to questions whether a copy still holds, by what they said",
+);
 pub(super) const BUFFERED_BYTES: Series = gauge(
     "evenkeel_buffered_bytes",
     &[],
@@ -191,6 +223,11 @@ pub(super) const LOG_LINES_LOST: Series = counter(
     &[],
     "Lines of the log that could not be written, or came while too many waited to be",
 );
+pub(super) const ACCESS_LINES_LOST: Series = counter(
+    "evenkeel_access_log_lines_lost",
+    &[],
+    "Lines about requests that could not be written, or came while too many waited to be",
+);
 pub(super) const BUILD_INFO: Series = gauge(
     "evenkeel_build_info",
     &["version"],
@@ -205,7 +242,10 @@ pub const ALL: &[Series] = &[
     NOT_KEPT,
     JOINED,
     REFRESHES,
+    VALIDATIONS,
     ATTEMPTS,
+    RETRIES,
+    RETRIES_DENIED,
     BREAKER_STATE,
     BREAKER_TRANSITIONS,
     NEXT_PROBE,
@@ -222,11 +262,16 @@ pub const ALL: &[Series] = &[
     SNAPSHOTS,
     SNAPSHOT_BYTES,
     SNAPSHOT_BYTES_LIMIT,
+    SHELF_URIS,
+    SHELF_BYTES,
+    SHELF_BYTES_LIMIT,
+    SHELF_EVICTIONS,
     BUFFERED_BYTES,
     REQUESTS_IN_FLIGHT,
     CLIENT_CONNECTIONS,
     MISDIRECTED,
     EVENTS_LOST,
     LOG_LINES_LOST,
+    ACCESS_LINES_LOST,
     BUILD_INFO,
 ];

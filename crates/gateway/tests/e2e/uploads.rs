@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use evenkeel::{Ending, Engine, Rung};
+use evenkeel::{Ending, Engine, Rung, State};
 use evenkeel_gateway::proxy::Limits;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _, BufReader},
@@ -306,7 +306,9 @@ async fn a_client_that_pauses_for_too_long_is_answered_408_and_blames_nobody() {
             "the whole",
         ),
     ] {
-        let bench = bench_with(address, NO_BREAKER, limits).await;
+        // Whoever leaves after half of the timeout has waited in vain; this client was the one who was waited for.
+        let breaker = "timeout = \"150ms\"\nbreaker = { consecutive = 1 }";
+        let bench = bench_with(address, breaker, limits).await;
         let mut client = Client::connect(bench.address()).await;
         client.send(BEGINNING).await;
         let _upstream = beginning(&listener).await;
@@ -315,6 +317,8 @@ async fn a_client_that_pauses_for_too_long_is_answered_408_and_blames_nobody() {
         assert!(answer.text().contains("/problems/request-timed-out"));
         assert!(answer.text().contains("a part of the request was sent on"));
         assert!(client.closed().await);
+        let state = bench.gateway.app().dependency("d").unwrap().status().state;
+        assert_eq!(state, Some(State::Closed));
         assert_eq!(passes(&bench, Ending::Abandoned), 1);
         assert_eq!(attempts(&bench, "outage").await, Some(0));
         assert_eq!(in_use(&bench), 0);

@@ -4,7 +4,7 @@
 
 use core::time::Duration;
 
-use evenkeel_core::{Asker, Class, Facts, Lane, Limit, Mono, Outage, Reason, Refresh, Rung, Step};
+use evenkeel_core::{Asker, Class, Facts, Lane, Limit, Mono, Outage, Reason, Refresh, Rung, Skipped, Step};
 
 use super::{Attempt, Event, LANE, World};
 use crate::{
@@ -28,6 +28,8 @@ impl World<'_> {
                     None => return,
                 },
                 Step::Attempt(_) => return,
+                // Nodes here have one source.
+                Step::Alternate => call.read.alternate_skipped(Skipped::Failed),
                 Step::Refresh => self.refresh(id, node, key, now),
                 Step::Serve(rung, age) => {
                     let age = age.or_else(|| (rung == Rung::Default).then_some(Duration::MAX));
@@ -47,6 +49,9 @@ impl World<'_> {
         {
             flight.callers.push(id);
             self.calls.get(id)?.attempt = Some(attempt);
+            return None;
+        }
+        if self.joins_resting(id, node, key) {
             return None;
         }
         let (pass, changes) = seat.admit(now, Asker::Traffic, false);
@@ -76,6 +81,7 @@ impl World<'_> {
             | Step::Look
             | Step::Admit
             | Step::Refresh
+            | Step::Alternate
             | Step::Serve(..)
             | Step::Refuse
             | Step::Fail => own,
@@ -85,13 +91,14 @@ impl World<'_> {
             Attempt {
                 node,
                 key,
-                pass,
+                pass: Some(pass),
                 began: now,
                 limit,
                 callers: if in_background { Vec::new() } else { vec![id] },
                 apart: in_background || read.coalesce(),
                 flight: read.coalesce(),
                 work: self.admitted,
+                made: 1,
             },
             now,
         );
@@ -116,13 +123,14 @@ impl World<'_> {
                         Attempt {
                             node,
                             key,
-                            pass,
+                            pass: Some(pass),
                             began: now,
                             limit,
                             callers: Vec::new(),
                             apart: true,
                             flight: true,
                             work: self.admitted,
+                            made: 1,
                         },
                         now,
                     );
@@ -138,7 +146,10 @@ impl World<'_> {
     pub(super) fn begin_attempt(&mut self, attempt: Attempt, now: Mono) {
         let (node, key, work, limit) = (attempt.node, attempt.key, attempt.work, attempt.limit);
         let (callers, is_flight) = (attempt.callers.clone(), attempt.flight);
-        let slow_at = self.nodes[node].seat.slow_at(&attempt.pass);
+        let slow_at = attempt
+            .pass
+            .as_ref()
+            .and_then(|pass| self.nodes[node].seat.slow_at(pass));
         self.admitted += 1;
         self.states[node].attempts += 1;
         let id = self.attempts.add(attempt);
@@ -187,11 +198,12 @@ impl World<'_> {
 
     /// Tells the engine that an attempt is slow that has no result yet.
     pub(super) fn crossed(&mut self, id: Id, now: Mono) {
-        if let Some(attempt) = self.attempts.get(id) {
+        let Some(attempt) = self.attempts.get(id) else {
+            return;
+        };
+        if let Some(pass) = &mut attempt.pass {
             let node = attempt.node;
-            let transition = self.nodes[node]
-                .seat
-                .crossed(&mut attempt.pass, Lane::new(LANE), now);
+            let transition = self.nodes[node].seat.crossed(pass, Lane::new(LANE), now);
             self.changed(node, transition, now);
         }
     }
@@ -220,18 +232,11 @@ impl World<'_> {
 
     /// Ends an attempt with its verdict, and then the calls that wait for it.
     pub(super) fn end_attempt(&mut self, id: Id, class: Class, blame: bool, now: Mono) {
-        let Some(attempt) = self.attempts.take(id) else {
+        let Some(mut attempt) = self.attempts.take(id) else {
             return;
         };
-        let Attempt {
-            node,
-            key,
-            pass,
-            began,
-            callers,
-            work,
-            ..
-        } = attempt;
+        let Some(pass) = attempt.pass.take() else { return };
+        let (node, key, began, work) = (attempt.node, attempt.key, attempt.began, attempt.work);
         let probe = pass.is_probe();
         let seat = &self.nodes[node].seat;
         seat.release();
@@ -257,7 +262,10 @@ impl World<'_> {
             );
         }
         self.abandon(work);
-        for caller in callers {
+        if !probe && self.rests(&attempt, class, now) {
+            return;
+        }
+        for caller in attempt.callers {
             if let Some(call) = self.calls.get(caller) {
                 let step = call.read.attempted(class, probe);
                 self.drive(caller, step, now);

@@ -65,6 +65,7 @@ impl World<'_> {
             key,
             request: id,
             attempt: None,
+            resting: None,
         });
         if let Some(request) = self.requests.get(id) {
             request.call = Some(call);
@@ -82,6 +83,9 @@ impl World<'_> {
     pub(super) fn leave(&mut self, request: Id, id: Id, now: Mono) {
         let Some(call) = self.calls.take(id) else { return };
         self.ended += 1;
+        if let Some(resting) = call.resting {
+            self.leaves_resting(resting, id, now);
+        }
         if let Some(attempt) = call.attempt
             && let Some(waited) = self.attempts.get(attempt)
         {

@@ -14,6 +14,7 @@ use crate::{
     tally::{Seen, Tally},
 };
 
+mod again;
 mod calls;
 mod clients;
 
@@ -34,6 +35,8 @@ enum Event {
     Crossed(Id),
     /// The source is done with this work; well, or not.
     Done(Work, bool),
+    /// The pause before a further attempt is over.
+    Again(Id),
     /// What the script says next.
     Script(usize),
     /// A client of a closed workload wants something.
@@ -57,6 +60,8 @@ struct Call<'n> {
     key: u32,
     request: Id,
     attempt: Option<Id>,
+    /// The failed attempt whose next one it waits for.
+    resting: Option<Id>,
 }
 
 /// An attempt at the source.
@@ -64,7 +69,8 @@ struct Call<'n> {
 struct Attempt {
     node: usize,
     key: u32,
-    pass: Pass,
+    /// Taken when the verdict is given.
+    pass: Option<Pass>,
     began: Mono,
     limit: Limit,
     /// Who waits for it.
@@ -74,6 +80,8 @@ struct Attempt {
     /// It is the one for its key.
     flight: bool,
     work: Work,
+    /// As the how-manieth for its callers.
+    made: u32,
 }
 
 /// What a node has besides its contracts.
@@ -81,6 +89,7 @@ struct Attempt {
 struct State {
     snapshots: BTreeMap<u32, Facts>,
     flights: BTreeMap<u32, Id>,
+    resting: BTreeMap<u32, Id>,
     attempts: u32,
     stage: Option<Stage>,
 }
@@ -99,6 +108,7 @@ pub(crate) struct World<'n> {
     requests: Slab<Request>,
     calls: Slab<Call<'n>>,
     attempts: Slab<Attempt>,
+    resting: Slab<again::Resting>,
     works: BTreeMap<Work, Option<Id>>,
     begun: u64,
     ended: u64,
@@ -140,6 +150,7 @@ impl<'n> World<'n> {
             requests: Slab::new(),
             calls: Slab::new(),
             attempts: Slab::new(),
+            resting: Slab::new(),
             works: BTreeMap::new(),
             begun: 0,
             ended: 0,
@@ -165,6 +176,7 @@ impl<'n> World<'n> {
             Event::TimeOut(attempt) => self.time_out(attempt, now),
             Event::Crossed(attempt) => self.crossed(attempt, now),
             Event::Done(work, well) => self.done(work, well, now),
+            Event::Again(resting) => self.again(resting, now),
             Event::Script(index) => self.script(index, now),
         }
         assert_eq!(

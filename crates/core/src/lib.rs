@@ -32,6 +32,7 @@
 //! | what a result means | [`Class`], [`Table`], [`Verdict`] |
 //! | whether the dependency is asked | [`Dependency`], [`Pass`], [`Refusal`], [`Lane`]; of its parts [`Gate`], [`Recovery`], [`Bulkhead`] |
 //! | whether it is asked again | [`RetryRules`], [`Failed`], [`Retry`], [`NoRetry`] |
+//! | who waits, and who goes without | [`Criticality`], [`QueueRules`], [`Queue`], [`Waiting`] |
 //! | how traffic comes back, and how much is borne | [`RampRules`], [`Stage`], [`LimitRules`], [`Steering`] |
 //! | how old data may be | [`Age`], [`Facts`], [`replaces`] |
 //! | the public words | [`Ending`], [`Rung`], [`Reason`], [`Skipped`] |
@@ -122,6 +123,7 @@ mod bulkhead;
 mod call;
 mod class;
 mod contract;
+mod criticality;
 mod deadline;
 mod dependency;
 mod ending;
@@ -131,6 +133,7 @@ mod lane;
 mod limit;
 mod pass;
 mod problem;
+mod queue;
 mod ramp;
 mod reason;
 mod retry;
@@ -149,6 +152,7 @@ pub use bulkhead::{Bulkhead, acquire_all};
 pub use call::{ReadCall, Step};
 pub use class::{Class, Outage, Row, Table, Verdict};
 pub use contract::{DependencyContract, DependencyDraft, ReadContract, ReadDraft, WhenBusy, check_name};
+pub use criticality::Criticality;
 pub use deadline::{Deadline, Limit};
 pub use dependency::{Dependency, Exclusive};
 pub use ending::{Ending, Rung};
@@ -158,6 +162,7 @@ pub use lane::Lane;
 pub use limit::LimitRules;
 pub use pass::{Pass, Refusal};
 pub use problem::{Problem, Problems};
+pub use queue::{Joined, Place, Queue, QueueRules, Waiting};
 pub use ramp::{RampRules, Stage};
 pub use reason::{Reason, Skipped};
 pub use retry::{Advice, Failed, NoRetry, Retry, RetryRules};

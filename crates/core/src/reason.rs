@@ -27,13 +27,17 @@ pub enum Reason {
     Ramping,
     /// No permit was free.
     AtCapacity,
+    /// It waited for a permit, and none came in time.
+    QueueExpired,
+    /// The permits that were left are kept for calls that matter more, or one of those took its place in the queue.
+    Shed,
     /// An operator's hold.
     Held,
 }
 
 impl Reason {
     /// Every reason, in the order of the design.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 13] = [
         Self::DependencyFailed,
         Self::TimedOut,
         Self::Cut,
@@ -44,6 +48,8 @@ impl Reason {
         Self::ProbeFailed,
         Self::Ramping,
         Self::AtCapacity,
+        Self::QueueExpired,
+        Self::Shed,
         Self::Held,
     ];
 
@@ -61,6 +67,8 @@ impl Reason {
             Self::ProbeFailed => "probe-failed",
             Self::Ramping => "ramping",
             Self::AtCapacity => "at-capacity",
+            Self::QueueExpired => "queue-expired",
+            Self::Shed => "shed",
             Self::Held => "held",
         }
     }
@@ -79,7 +87,9 @@ impl Reason {
             Self::ProbeFailed => 7,
             Self::Ramping => 8,
             Self::AtCapacity => 9,
-            Self::Held => 10,
+            Self::QueueExpired => 10,
+            Self::Shed => 11,
+            Self::Held => 12,
         }
     }
 
@@ -94,7 +104,12 @@ impl Reason {
             | Self::Busy
             | Self::Fault
             | Self::ProbeFailed => true,
-            Self::BreakerOpen | Self::Ramping | Self::AtCapacity | Self::Held => false,
+            Self::BreakerOpen
+            | Self::Ramping
+            | Self::AtCapacity
+            | Self::QueueExpired
+            | Self::Shed
+            | Self::Held => false,
         }
     }
 }

@@ -14,6 +14,7 @@ use crate::{
     clock::Clock,
     dependency::DependencyBuilder,
     event::{Event, EventKind, Events},
+    line::Lines,
     read::ReadBuilder,
 };
 
@@ -79,6 +80,7 @@ impl Engine {
         problems.or(Resource {
             name: name.into(),
             bulkhead: Arc::new(Bulkhead::new(concurrency)),
+            lines: Arc::default(),
         })
     }
 
@@ -128,6 +130,8 @@ impl Engine {
 pub struct Resource {
     name: Arc<str>,
     pub(crate) bulkhead: Arc<Bulkhead>,
+    /// The queues of those who draw on it.
+    pub(crate) lines: Arc<Lines>,
 }
 
 impl Resource {

@@ -145,6 +145,7 @@ mod flight;
 mod hold;
 mod key;
 mod lent;
+mod line;
 mod memory;
 mod parked;
 mod read;
@@ -159,9 +160,10 @@ pub use counts::{Counts, NotKept, RetryCounts};
 pub use dependency::{BreakerBuilder, Dependency, DependencyBuilder, DependencyStatus};
 pub use engine::{Engine, Resource};
 pub use evenkeel_core::{
-    Advice, BreakerRules, Cause, Class, DependencyContract, Ending, HoldMode, Keep, Ladder, LimitRules, Mono,
-    Now, OpenFor, Outage, Problem, Problems, RampRules, Ratio, ReadContract, Reason, RetryRules, Row, Rung,
-    RungRule, Skipped, Skips, Stage, State, Table, Transition, TripRule, Verdict, Wall, WhenBusy,
+    Advice, BreakerRules, Cause, Class, Criticality, DependencyContract, Ending, HoldMode, Keep, Ladder,
+    LimitRules, Mono, Now, OpenFor, Outage, Problem, Problems, QueueRules, RampRules, Ratio, ReadContract,
+    Reason, RetryRules, Row, Rung, RungRule, Skipped, Skips, Stage, State, Table, Transition, TripRule,
+    Verdict, Wall, WhenBusy,
 };
 pub use event::{Event, EventKind};
 pub use hold::Hold;

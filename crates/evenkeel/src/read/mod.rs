@@ -9,11 +9,12 @@ mod builder;
 mod owned;
 mod repeat;
 mod running;
+mod seat;
 mod shared;
 
 use std::{fmt, marker::PhantomData, pin::pin, sync::Arc, time::SystemTime};
 
-use evenkeel_core::{Asker, Mono, Problems, ReadContract};
+use evenkeel_core::{Asker, Criticality, Mono, Problems, ReadContract};
 
 pub use builder::{Classified, Classifier, LadderRung, ReadBuilder, Terms, Unclassified, default, stale};
 
@@ -76,6 +77,8 @@ use shared::Inner;
 /// ```
 pub struct Read<T, E, S = ()> {
     inner: Arc<Inner<T, E>>,
+    /// How much the calls of this handle matter.
+    criticality: Criticality,
     scope: PhantomData<fn(S)>,
 }
 
@@ -83,6 +86,7 @@ impl<T, E, S> Clone for Read<T, E, S> {
     fn clone(&self) -> Self {
         Self {
             inner: Arc::clone(&self.inner),
+            criticality: self.criticality,
             scope: PhantomData,
         }
     }
@@ -181,11 +185,11 @@ where
             Ok(key) => key,
             Err(misuse) => return Err(self.inner.misused(misuse)),
         };
-        let (mut running, first) = Running::begin(&self.inner, key, None, asker);
+        let (mut running, first) = Running::begin(&self.inner, key, None, asker, self.criticality);
         if let Some(end) = running.start(first) {
             return end;
         }
-        match running.admit(Lent::Borrowed(&self.inner.dependency.0)) {
+        match running.seat(Lent::Borrowed(&self.inner.dependency.0)).await {
             Err(refusal) => running.refused(refusal),
             Ok(mut ticket) => {
                 let attempted = {
@@ -298,7 +302,7 @@ where
             Ok(key) => key,
             Err(misuse) => return Err(self.inner.misused(misuse)),
         };
-        let (mut running, first) = Running::begin(&self.inner, key, usable, Asker::Traffic);
+        let (mut running, first) = Running::begin(&self.inner, key, usable, Asker::Traffic, self.criticality);
         running.may_outlive = matches!(manner, Manner::Outlives | Manner::Alone);
         let may_join = matches!(manner, Manner::Own | Manner::Outlives);
         running.again = again;
@@ -373,6 +377,7 @@ where
             .hold
             .put(hold, self.inner.dependency.0.engine.now().mono);
         self.inner.tell(EventKind::Held { mode, by, why, lasts });
+        self.inner.dependency.0.call_all();
         Ok(())
     }
 
@@ -405,6 +410,30 @@ impl<T, E, S> Read<T, E, S> {
     #[must_use]
     pub fn contract(&self) -> &ReadContract {
         &self.inner.contract
+    }
+
+    /// Returns a handle on the same guard whose calls matter this much where permits are scarce.
+    ///
+    /// ```
+    /// # use evenkeel::{Class, Criticality, Engine};
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let guard = Engine::system().read::<u32>("stock").concurrency(10).classify(|_: &std::fmt::Error| Class::OUTAGE).build()?;
+    /// let prefetch = guard.with_criticality(Criticality::Sheddable);
+    /// assert_eq!(*prefetch.call((), "42", |_| async { Ok(3) }).await?, 3);
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn with_criticality(&self, criticality: Criticality) -> Self {
+        Self {
+            criticality,
+            ..self.clone()
+        }
+    }
+
+    /// Returns how much its calls matter.
+    #[must_use]
+    pub const fn criticality(&self) -> Criticality {
+        self.criticality
     }
 
     /// Returns the dependency that it asks.

@@ -5,7 +5,8 @@
 use std::{sync::Arc, time::Duration};
 
 use evenkeel_core::{
-    Asker, Class, Ending, Facts, HoldMode, Mono, Now, ReadCall, Reason, Refusal, Rung, Step, Wall,
+    Asker, Class, Criticality, Ending, Facts, HoldMode, Mono, Now, ReadCall, Reason, Refusal, Rung, Step,
+    Wall,
 };
 
 use crate::{
@@ -34,6 +35,7 @@ pub(crate) struct Running<'c, T, E> {
     pub(super) key: Option<&'c Key>,
     pub(super) usable: Usable<'c, T>,
     asker: Asker,
+    pub(super) criticality: Criticality,
     /// The time of the latest decision.
     pub(super) now: Now,
     observes: bool,
@@ -64,6 +66,7 @@ where
         key: Option<&'c Key>,
         usable: Usable<'c, T>,
         asker: Asker,
+        criticality: Criticality,
     ) -> (Self, Step) {
         let now = guard.now();
         let (hold, retry_at) = match guard.look(now.mono) {
@@ -94,6 +97,7 @@ where
             key,
             usable,
             asker,
+            criticality,
             now,
             observes,
             may_outlive: false,
@@ -119,12 +123,18 @@ where
         &mut self,
         dependency: Lent<'d, dependency::Inner>,
     ) -> Result<Ticket<'d>, Refusal> {
-        let mut ticket = dependency::Inner::admit(dependency, self.now, self.asker, self.observes)?;
+        let mut ticket =
+            dependency::Inner::admit(dependency, self.criticality, self.now, self.asker, self.observes)?;
         if let Step::Attempt(limit) = self.call.admitted(ticket.began.mono) {
             ticket.limit = limit;
         }
         ticket.may_outlive = self.may_outlive;
         Ok(ticket)
+    }
+
+    /// Tells whether the call may wait for a permit: a person who probes is told at once.
+    pub(super) fn may_queue(&self) -> bool {
+        self.asker == Asker::Traffic
     }
 
     /// Returns what further attempts of this call need, where its work may be repeated.
@@ -135,6 +145,7 @@ where
             work,
             deadline,
             ends: deadline.at(),
+            criticality: self.criticality,
             observes: self.observes,
         })
     }

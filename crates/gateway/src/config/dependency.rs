@@ -7,14 +7,16 @@ use std::{
     time::Duration,
 };
 
-use evenkeel_core::{BreakerRules, DependencyDraft, LimitRules, OpenFor, RampRules, Ratio, RetryRules};
+use evenkeel_core::{
+    BreakerRules, DependencyDraft, LimitRules, OpenFor, QueueRules, RampRules, Ratio, RetryRules,
+};
 use http::Uri;
 
 use super::{
     across::Asker,
     keys, ramp,
     reader::{Fields, listed},
-    retry,
+    retry, room,
     units::show_duration,
 };
 
@@ -48,6 +50,8 @@ pub struct Dependency {
     pub learned_limit: Option<LimitRules>,
     /// Whether a GET or HEAD is sent once more after a failure; `None` for never.
     pub retry: Option<RetryRules>,
+    /// How many requests may wait for a permit, and how long; `None` for none.
+    pub queue: Option<QueueRules>,
 }
 
 /// The address of an upstream.
@@ -165,6 +169,8 @@ pub(super) fn read(
     let ramp = ramp::read_ramp(&mut fields, is_broken_off);
     let learned_limit = ramp::read_learned_limit(&mut fields);
     let retry = retry::read(&mut fields, pressed);
+    let is_limited = concurrency.is_some() || learned_limit.is_some() || !uses.is_empty();
+    let queue = room::read_queue(&mut fields, pressed, is_limited);
     let draft = DependencyDraft {
         name: name.clone(),
         timeout: Some(timeout),
@@ -176,6 +182,7 @@ pub(super) fn read(
         ramp: ramp.clone(),
         learn: learned_limit,
         retry,
+        queue,
         rows: Vec::new(),
     };
     if let Err(found) = draft.check() {
@@ -191,6 +198,7 @@ pub(super) fn read(
         ramp,
         learned_limit,
         retry,
+        queue,
     })
 }
 

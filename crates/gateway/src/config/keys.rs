@@ -18,6 +18,7 @@ pub const DEPENDENCY: &[&str] = &[
     "ramp",
     "learned_limit",
     "retry",
+    "queue",
 ];
 /// Keys of `breaker`.
 pub const BREAKER: &[&str] = &[
@@ -34,6 +35,8 @@ pub const BREAKER: &[&str] = &[
 ];
 /// Keys of `ramp`.
 pub const RAMP: &[&str] = &["stages", "hold", "hold_max", "calls", "failure_ratio"];
+/// Keys of `queue`.
+pub const QUEUE: &[&str] = &["length", "wait"];
 /// Keys of `retry`.
 pub const RETRY: &[&str] = &[
     "attempts",
@@ -59,6 +62,7 @@ pub const ROUTE: &[&str] = &[
     "keep_if",
     "max_body",
     "coalesce",
+    "criticality",
 ];
 /// Keys of `match`.
 pub const MATCH: &[&str] = &["path"];
@@ -78,6 +82,7 @@ pub const ALL: &[(&str, &[&str])] = &[
     ("dependencies.<name>.ramp", RAMP),
     ("dependencies.<name>.learned_limit", LEARNED_LIMIT),
     ("dependencies.<name>.retry", RETRY),
+    ("dependencies.<name>.queue", QUEUE),
     ("routes", ROUTE),
     ("routes.match", MATCH),
     ("routes.ladder", RUNG),

@@ -11,6 +11,7 @@ pub mod pattern;
 mod ramp;
 mod reader;
 mod retry;
+pub mod room;
 mod route;
 pub mod units;
 

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use evenkeel_core::{ReadDraft, RungRule, WhenBusy};
+use evenkeel_core::{Criticality, ReadDraft, RungRule, WhenBusy};
 use evenkeel_http::directives::ResponseDirectives;
 use http::{HeaderMap, HeaderValue, StatusCode, header::CACHE_CONTROL};
 use toml::{Spanned, de::DeValue};
@@ -14,6 +14,7 @@ use super::{
     keys,
     pattern::Pattern,
     reader::{Fields, listed},
+    room,
 };
 
 /// One route of class read.
@@ -41,6 +42,8 @@ pub struct Route {
     pub max_body: usize,
     /// Whether calls at the same time for the same key share one attempt.
     pub coalesce: bool,
+    /// How much its requests matter where permits are scarce.
+    pub criticality: Criticality,
 }
 
 /// Where a scope part comes from. A request without it is refused.
@@ -175,6 +178,7 @@ pub(super) fn read(dependencies: &[String], earlier: &[Route], mut fields: Field
     let keep_if = keep_if(&mut fields);
     let max_body = fields.size("max_body", 1, 1 << 30, "\"1MiB\"");
     let coalesce = fields.boolean("coalesce").unwrap_or_default();
+    let criticality = room::read_criticality(&mut fields);
     let stale = ladder.iter().any(|rung| matches!(rung, Rung::Stale(_)));
     for (key, useless, needs) in [
         ("when_busy", ladder.is_empty(), "a ladder"),
@@ -204,6 +208,7 @@ pub(super) fn read(dependencies: &[String], earlier: &[Route], mut fields: Field
             exact,
             when_busy,
             coalesce,
+            criticality,
         };
         if let Err(found) = draft.check() {
             fields.absorb(found);
@@ -223,6 +228,7 @@ pub(super) fn read(dependencies: &[String], earlier: &[Route], mut fields: Field
             .and_then(|bytes| usize::try_from(bytes).ok())
             .unwrap_or(Route::MAX_BODY),
         coalesce,
+        criticality,
     })
 }
 

@@ -64,7 +64,13 @@ impl Scrape {
             .app
             .routes
             .iter()
-            .map(|route| (route.name.as_str(), route.guard.counts(), Reach::of(route)))
+            .map(|route| {
+                (
+                    route.name.as_str(),
+                    route.guard.counts(),
+                    Reach::of(route, &self.app),
+                )
+            })
             .collect();
         let reasons = || std::iter::once(None).chain(Reason::ALL.into_iter().map(Some));
         let calls = routes.iter().flat_map(|(route, counts, reach)| {
@@ -120,6 +126,11 @@ impl Scrape {
                 .map(move |(class, count)| (vec![dependency.name(), class.as_str()], count))
         });
         out.write(&series::ATTEMPTS, attempts)?;
+        let queues = || all().filter_map(|one| Some((one, one.contract().queue()?.length)));
+        let waiting = queues().map(|(one, _)| (vec![one.name()], u64::from(one.status().waiting)));
+        out.write(&series::QUEUE_WAITING, waiting)?;
+        let lengths = queues().map(|(one, length)| (vec![one.name()], u64::from(length)));
+        out.write(&series::QUEUE_LIMIT, lengths)?;
         let with_retries = || all().filter(|one| one.contract().retry().is_some());
         let made = with_retries().map(|one| (vec![one.name()], one.retries().made));
         out.write(&series::RETRIES, made)?;
@@ -242,20 +253,29 @@ struct Reach {
     has_breaker: bool,
     has_ramp: bool,
     is_limited: bool,
+    has_queue: bool,
+    /// Another route of its dependency matters more.
+    may_be_shed: bool,
     refuses_when_busy: bool,
 }
 
 impl Reach {
-    fn of(route: &crate::proxy::Route) -> Self {
+    fn of(route: &crate::proxy::Route, app: &App) -> Self {
         let dependency = route.guard.dependency();
         let contract = route.guard.contract();
         let ladder = contract.ladder();
+        let may_be_shed = app.routes.iter().any(|other| {
+            other.guard.dependency().name() == dependency.name()
+                && other.guard.criticality() > route.guard.criticality()
+        });
         Self {
             keeps: ladder.max_age().is_some(),
             has_default: ladder.has_default(),
             has_breaker: dependency.contract().breaker().is_some(),
             has_ramp: dependency.contract().ramp().is_some(),
             is_limited: dependency.is_limited(),
+            has_queue: dependency.contract().queue().is_some(),
+            may_be_shed,
             refuses_when_busy: contract.when_busy() == WhenBusy::Refuse,
         }
     }
@@ -272,6 +292,8 @@ impl Reach {
             Reason::BreakerOpen | Reason::ProbeFailed => self.has_breaker,
             Reason::Ramping => self.has_ramp,
             Reason::AtCapacity => self.is_limited,
+            Reason::QueueExpired => self.has_queue,
+            Reason::Shed => self.is_limited && self.may_be_shed,
             Reason::Busy | Reason::Fault | Reason::Held => false,
         };
         let has_ladder = !self.refuses_when_busy || reason.was_attempted();
@@ -332,6 +354,8 @@ mod tests {
             has_breaker: true,
             has_ramp: false,
             is_limited: true,
+            has_queue: false,
+            may_be_shed: false,
             refuses_when_busy: true,
         };
         let reached = |reach: &Reach, reason| {

@@ -7,12 +7,12 @@ hosts other than loopback.
 import http.client
 import json
 import os
-import resource
 import subprocess
 from dataclasses import dataclass
 
+from .places import CONF
 from .process import HOST, pinned
-from .servers import BENCH, ORIGIN
+from .servers import ORIGIN
 
 CONNECTIONS = 64
 BODY_LEN = 1024
@@ -57,14 +57,12 @@ class Load:
     broken: int
     p50_us: int
     p99_us: int
-    wrk_cpu_secs: float
 
 
 def run_load(port, path, secs, cpu):
     """Sends requests over kept-alive connections, each as soon as the one before is answered."""
     command = ["wrk", "-t1", f"-c{CONNECTIONS}", f"-d{secs}s", "-H", "Host: bench.test"]
-    command += ["-s", os.path.join(BENCH, "conf", "wrk.lua"), f"http://{HOST}:{port}{path}"]
-    before = children_cpu_secs()
+    command += ["-s", os.path.join(CONF, "wrk.lua"), f"http://{HOST}:{port}{path}"]
     told = subprocess.run(
         pinned(cpu, command),
         stdout=subprocess.PIPE,
@@ -74,10 +72,5 @@ def run_load(port, path, secs, cpu):
         start_new_session=True,
     )
     figures = json.loads(told.stdout.strip().rpartition("\n")[2])
-    return Load(**figures, wrk_cpu_secs=children_cpu_secs() - before)
+    return Load(**figures)
 
-
-def children_cpu_secs():
-    """Returns the CPU seconds of the children that have ended so far."""
-    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return usage.ru_utime + usage.ru_stime

@@ -19,7 +19,7 @@ LEVELS = (MUST, AMBITIOUS, ALSO)
 class Goal:
     """`who` does at least `factor` times the work per CPU second that `other` does."""
 
-    row: int
+    row: str
     level: str
     who: str
     other: str
@@ -30,7 +30,7 @@ class Goal:
 class Tries:
     """`who` makes at most `per_second` connection attempts to a dead origin."""
 
-    row: int
+    row: str
     level: str
     who: str
     per_second: float
@@ -48,32 +48,34 @@ class Verdict:
 
 
 GOALS = (
-    Goal(1, MUST, "evenkeel", "relay_hyper*", 0.90),
-    Goal(1, AMBITIOUS, "evenkeel", BEST_PEER, 1.00),
-    Goal(1, MUST, "evenkeel, answers kept", "relay_hyper*", 0.90),
-    Goal(1, AMBITIOUS, "evenkeel, answers kept", BEST_PEER, 1.00),
-    Goal(2, MUST, "evenkeel", BEST_PEER, 1.00),
-    Goal(2, MUST, "evenkeel", "nginx", 2.00),
-    Goal(2, AMBITIOUS, "evenkeel", "haproxy", 1.12),
-    Goal(2, AMBITIOUS, "evenkeel", "hello_hyper*", 0.92),
-    Goal(3, MUST, "evenkeel", BEST_PEER, 1.60),
+    Goal("1", MUST, "evenkeel", "relay_hyper*", 0.90),
+    Goal("1", MUST, "evenkeel", "ats", 1.25),
+    Goal("1", AMBITIOUS, "evenkeel", BEST_PEER, 1.00),
+    Goal("1", MUST, "evenkeel, answers kept", "relay_hyper*", 0.90),
+    Goal("1", AMBITIOUS, "evenkeel, answers kept", BEST_PEER, 1.00),
+    Goal("2", MUST, "evenkeel", BEST_PEER, 1.00),
+    Goal("2", MUST, "evenkeel", "nginx", 2.00),
+    Goal("2", MUST, "evenkeel", "ats", 1.50),
+    Goal("2", AMBITIOUS, "evenkeel", "haproxy", 1.12),
+    Goal("2", AMBITIOUS, "evenkeel", "hello_hyper*", 0.92),
+    Goal("3", MUST, "evenkeel", BEST_PEER, 1.60),
     # 1.6 and 2.0 x pingora, which took 2.38 times hello_hyper's CPU when both were measured.
-    Goal(3, MUST, "evenkeel", "hello_hyper*", 0.67),
-    Goal(3, MUST, "evenkeel", OWN_HIT, 0.90),
-    Goal(3, AMBITIOUS, "evenkeel", BEST_PEER, 2.00),
-    Goal(3, AMBITIOUS, "evenkeel", "hello_hyper*", 0.84),
-    Goal(3, AMBITIOUS, "evenkeel", OWN_HIT, 0.97),
+    Goal("3", MUST, "evenkeel", "hello_hyper*", 0.67),
+    Goal("3", MUST, "evenkeel", OWN_HIT, 0.90),
+    Goal("3", AMBITIOUS, "evenkeel", BEST_PEER, 2.00),
+    Goal("3", AMBITIOUS, "evenkeel", "hello_hyper*", 0.84),
+    Goal("3", AMBITIOUS, "evenkeel", OWN_HIT, 0.97),
     # One probe each 0.5 s, 20 % sooner at most: what the contract's breaker may try.
-    Tries(3, AMBITIOUS, "evenkeel", 2.5),
+    Tries("3", AMBITIOUS, "evenkeel", 2.5),
     # The goals were set before anybody tuned nginx; the bare server itself is about 1.5 x this one.
-    Goal(3, ALSO, "evenkeel", TUNED, 1.00),
+    Goal("3", ALSO, "evenkeel", TUNED, 1.00),
 )
 
 # The translations use CPU per request relative to the limit from the one run that had all of them.
 UNMEASURED = {
-    1: "not measured here: 1.25 x pingora and ATS, 1.7 x Envoy; 0.75 x relay_hyper* stands for all three",
-    2: "not measured here: 1.5 x ATS and pingora; 0.77 x hello_hyper* stands for both",
-    3: "not measured here: pingora, the leader; 0.67 and 0.84 x hello_hyper* stand for 1.6 and 2.0 x pingora",
+    "1": "not measured here: 1.25 x pingora, 1.7 x Envoy; 0.75 x relay_hyper* stands for both",
+    "2": "not measured here: 1.5 x pingora; 0.77 x hello_hyper* stands for it",
+    "3": "not measured here: pingora, the leader; 0.67 and 0.84 x hello_hyper* stand for 1.6 and 2.0 x pingora",
 }
 
 

@@ -14,6 +14,8 @@ import subprocess
 PACKAGES = {
     "nginx": "nginx",
     "haproxy": "haproxy",
+    "varnishd": "varnish",
+    "traffic_server": "trafficserver",
     "wrk": "wrk",
     "taskset": "util-linux",
     "setpriv": "util-linux",
@@ -100,6 +102,8 @@ def described():
         "kernel": platform.release(),
         "nginx": version("nginx", "-v"),
         "haproxy": version("haproxy", "-v"),
+        "varnish": version("varnishd", "-V"),
+        "ats": version("traffic_server", "-V"),
         "wrk": version("wrk", "-v"),
         "rustc": version("rustc", "--version"),
     }

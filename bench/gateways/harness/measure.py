@@ -6,19 +6,14 @@ machine beyond its budget; slices that stayed noisy say so.
 """
 
 import os
-import time
 from dataclasses import dataclass, field
 
 from . import client, machine
+from .foreign import CORES_MAX, Watch, wait_for_quiet
 from .process import NotStarted, Stage, spent
 from .servers import ORIGIN, OWN, OWN_ENV, own_binary
 from .stats import Slice
 
-FOREIGN_CORES_MAX = 0.25
-"""Other programs' share of the two CPUs, above which a slice is tried again."""
-
-QUIET_CORES_MAX = 0.12
-WINDOW_SECS = 0.5
 TRIES_MAX = 3
 WARM_SECS = 1
 OWN_WARM_SECS = 3
@@ -30,11 +25,17 @@ OFF_MAX = 0.01
 
 @dataclass
 class Settings:
-    """How long and how often; `patience_secs` is what may be spent on noise, all rows together."""
+    """How long and how often; `patience_secs` is what may be spent on noise, all rows together.
+
+    `rounds` and `secs` are those of slices, `repeats` how often rows of single figures run.
+    `brief` makes the recovery rows shorter and leaves out most of their peers.
+    """
 
     rounds: int
     secs: int
     patience_secs: float
+    repeats: int
+    brief: bool
     gateway_cpu: int
     load_cpu: int
     say: object
@@ -53,7 +54,7 @@ def run_row(row, settings):
     """Starts what the row needs, measures it, and ends it."""
     result = Result(row)
     with Stage() as stage:
-        origin = stage.start(ORIGIN, settings.load_cpu)
+        stage.start(ORIGIN, settings.load_cpu)
         running = start_servers(row, stage, settings, result)
         entrants = [e for e in row.entrants if e.server.name in running]
         for who, reason in row.prepare(entrants).items():
@@ -66,7 +67,7 @@ def run_row(row, settings):
         for number in range(settings.rounds):
             first = number % max(1, len(entrants))
             for entrant in entrants[first:] + entrants[:first]:
-                piece = quiet_slice(row, number, entrant, running[entrant.server.name], origin, settings)
+                piece = quiet_slice(row, number, entrant, running[entrant.server.name], stage, settings)
                 settings.say(progress(row, piece, settings))
                 if piece.off <= OFF_MAX:
                     result.slices.append(piece)
@@ -78,62 +79,49 @@ def run_row(row, settings):
 
 
 def start_servers(row, stage, settings, result):
-    """Starts each server once; a gateway of our own that does not start is left out, a peer is an error."""
+    """Starts each server once, as `start_server`; says and keeps why entrants are left out."""
     running = {}
     for server in dict.fromkeys(entrant.server for entrant in row.entrants):
-        reason = None
-        if server in OWN and not os.access(own_binary(), os.X_OK):
-            reason = f"skipped: no program at {own_binary()} (build it, or set {OWN_ENV})"
+        child, reason = start_server(stage, server, settings)
+        if child:
+            running[server.name] = child
         else:
-            try:
-                running[server.name] = stage.start(server, settings.gateway_cpu)
-            except NotStarted as error:
-                if server not in OWN:
-                    raise
-                reason = f"not yet: {error}"
-        if reason:
             settings.say(f"row {row.number}  {server.name}: {reason}")
             result.absent.update({e.who: reason for e in row.entrants if e.server == server})
     return running
 
 
-def quiet_slice(row, number, entrant, gateway, origin, settings):
+def start_server(stage, server, settings):
+    """Returns a server and None, or None and why a gateway of our own does not start; a peer is an error."""
+    if server in OWN and not os.access(own_binary(), os.X_OK):
+        return None, f"skipped: no program at {own_binary()} (build it, or set {OWN_ENV})"
+    try:
+        return stage.start(server, settings.gateway_cpu), None
+    except NotStarted as error:
+        if server not in OWN:
+            raise
+        return None, f"not measurable yet: {error}"
+
+
+def quiet_slice(row, number, entrant, gateway, stage, settings):
     """Measures until nothing else ran meanwhile, as often as tries and patience allow."""
     for _ in range(TRIES_MAX):
-        piece = measure(row, number, entrant, gateway, origin, settings)
+        piece = measure(row, number, entrant, gateway, stage, settings)
         if piece.quiet or settings.patience_secs <= 0:
             break
-        started = time.monotonic()
         wait_for_quiet(settings)
         # The repetition itself is what noise costs, too.
-        settings.patience_secs -= time.monotonic() - started + settings.secs
+        settings.patience_secs -= settings.secs
     return piece
 
 
-def wait_for_quiet(settings):
-    """Returns when both CPUs are idle enough, or patience ends."""
-    wanted = {settings.gateway_cpu, settings.load_cpu}
-    until = time.monotonic() + settings.patience_secs
-    while time.monotonic() < until:
-        before = machine.busy_seconds(wanted)
-        time.sleep(WINDOW_SECS)
-        if (machine.busy_seconds(wanted) - before) / WINDOW_SECS < QUIET_CORES_MAX:
-            return
-
-
-def measure(row, number, entrant, gateway, origin, settings):
+def measure(row, number, entrant, gateway, stage, settings):
     """Puts load on one entrant and returns what it cost."""
-    wanted = {settings.gateway_cpu, settings.load_cpu}
-    asked = client.origin_requests()
-    tries, busy = machine.refused_connects(), machine.busy_seconds(wanted)
-    origin_cpu, gateway_cpu = origin.cpu_seconds(), gateway.cpu_seconds()
-    started = time.monotonic()
+    asked, tries = client.origin_requests(), machine.refused_connects()
+    watch, cost = Watch(stage, settings), gateway.cpu_seconds()
     load = client.run_load(entrant.port, entrant.path, settings.secs, settings.load_cpu)
-    elapsed = time.monotonic() - started
-    cost = spent(gateway_cpu, gateway.cpu_seconds())
-    known = cost + spent(origin_cpu, origin.cpu_seconds()) + load.wrk_cpu_secs
-    foreign = (machine.busy_seconds(wanted) - busy - known) / elapsed
-    tries = (machine.refused_connects() - tries) / elapsed
+    foreign, cost = watch.cores(), spent(cost, gateway.cpu_seconds())
+    tries = (machine.refused_connects() - tries) / load.micros * 1e6
     asked = client.origin_requests() - asked
     astray = max(0, load.requests - asked) if row.asks_origin else asked
     requests = max(1, load.requests)
@@ -148,7 +136,7 @@ def measure(row, number, entrant, gateway, origin, settings):
         off=(load.not_2xx + load.broken + astray) / requests,
         tries_s=tries,
         foreign=foreign,
-        quiet=foreign <= FOREIGN_CORES_MAX,
+        quiet=foreign <= CORES_MAX,
     )
 
 

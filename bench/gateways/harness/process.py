@@ -41,6 +41,7 @@ class Child:
 
     def __init__(self, name, command, cpu, directory):
         self.name = name
+        self.directory = directory
         self._log = os.path.join(directory, "log")
         with open(self._log, "wb") as log:
             self._process = subprocess.Popen(
@@ -92,6 +93,17 @@ class Child:
                 pass  # It ended meanwhile.
         return seconds
 
+    def memory_bytes(self):
+        """Returns the proportional set size: what is shared counts by its share."""
+        total = 0
+        for pid in self.pids():
+            try:
+                with open(f"/proc/{pid}/smaps_rollup") as lines:
+                    total += sum(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
+            except OSError:
+                pass  # It ended meanwhile.
+        return total * 1024
+
     def stop(self):
         """Ends the server, politely at first."""
         family = self.pids()
@@ -133,13 +145,22 @@ def spent(before, after):
     return sum(seconds - before.get(pid, 0.0) for pid, seconds in after.items())
 
 
+def in_memory():
+    """Returns a place for files that lie in memory, or None for the usual one.
+
+    Varnish loads its compiled configuration from there, so one that forbids programs is of no use.
+    """
+    place = "/dev/shm"
+    if not os.access(place, os.W_OK) or os.statvfs(place).f_flag & os.ST_NOEXEC:
+        return None
+    return place
+
+
 class Stage:
     """The servers of one comparison and the directory they write to; leaving it removes both."""
 
     def __enter__(self):
-        memory = "/dev/shm"
-        where = memory if os.access(memory, os.W_OK) else None
-        self._root = tempfile.mkdtemp(prefix="gateway-bench-", dir=where)
+        self._root = tempfile.mkdtemp(prefix="gateway-bench-", dir=in_memory())
         self._children = {}
         return self
 
@@ -149,6 +170,10 @@ class Stage:
                 child.stop()
         finally:
             shutil.rmtree(self._root)
+
+    def cpu_seconds(self):
+        """Returns CPU seconds by process id, those of all servers."""
+        return {pid: secs for child in self._children.values() for pid, secs in child.cpu_seconds().items()}
 
     def start(self, server, cpu):
         """Starts a server in a directory of its own, or raises NotStarted and leaves nothing of it."""

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from . import client
-from .servers import EVENKEEL, EVENKEEL_FRESH, HAPROXY, HELLO, NGINX, RELAY, Server
+from .servers import ATS, EVENKEEL, EVENKEEL_FRESH, HAPROXY, HELLO, NGINX, RELAY, VARNISH, Server
 
 EXPIRY_SECS = 2.5
 """How long after its last refresh a key with max-age=1 is surely past it."""
@@ -36,7 +36,7 @@ class Entrant:
 class Row:
     """One comparison. `prepare` returns the reason why an entrant cannot take part, by name."""
 
-    number: int
+    number: str
     title: str
     entrants: tuple[Entrant, ...]
     limit: str
@@ -105,12 +105,14 @@ OWN_HIT = "evenkeel, own fresh hit"
 
 ROWS = (
     Row(
-        1,
+        "1",
         "pass-through, all policies on",
         (
             Entrant("relay_hyper*", "limit", RELAY, 21012, PASS),
             Entrant("nginx", "peer", NGINX, 21100, PASS),
             Entrant("haproxy", "peer", HAPROXY, 21300, PASS),
+            Entrant("varnish", "peer", VARNISH, 21200, PASS),
+            Entrant("ats", "peer", ATS, 21500, PASS),
             Entrant("evenkeel", "own", EVENKEEL, 21700, PASS),
             Entrant("evenkeel, answers kept", "own", EVENKEEL, 21700, KEPT),
         ),
@@ -119,13 +121,15 @@ ROWS = (
         prepare=prepare_pass,
     ),
     Row(
-        2,
+        "2",
         "fresh hit",
         (
             Entrant("hello_hyper*", "limit", HELLO, 21011, HIT),
             Entrant("nginx", "peer", NGINX, 21101, HIT),
             Entrant(TUNED, "tuned", NGINX, 21102, HIT),
             Entrant("haproxy", "peer", HAPROXY, 21301, HIT),
+            Entrant("varnish", "peer", VARNISH, 21201, HIT),
+            Entrant("ats", "peer", ATS, 21500, HIT),
             Entrant("evenkeel", "own", EVENKEEL_FRESH, 21710, HIT),
         ),
         "hello_hyper*",
@@ -133,13 +137,15 @@ ROWS = (
         prepare=prepare_hit,
     ),
     Row(
-        3,
+        "3",
         "stale hit, origin dead (connections refused)",
         (
             Entrant("hello_hyper*", "limit", HELLO, 21011, STALE, fills=False),
             Entrant("nginx", "peer", NGINX, 21101, STALE),
             Entrant(TUNED, "tuned", NGINX, 21102, f"{STALE}/tuned"),
             Entrant("haproxy", "peer", HAPROXY, 21301, STALE),
+            Entrant("varnish", "peer", VARNISH, 21201, STALE),
+            Entrant("ats", "peer", ATS, 21500, STALE),
             Entrant("evenkeel", "own", EVENKEEL, 21700, STALE),
             Entrant(OWN_HIT, "own", EVENKEEL_FRESH, 21710, HIT),
         ),

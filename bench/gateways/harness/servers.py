@@ -5,7 +5,6 @@ of them; see rows.py.
 """
 
 import functools
-import getpass
 import json
 import os
 import shutil
@@ -13,10 +12,9 @@ import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
 
-BENCH = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-PROJECT = os.path.dirname(os.path.dirname(BENCH))
-TOOLS = os.path.join(BENCH, "tools")
-CONF = os.path.join(BENCH, "conf")
+from . import peers
+from .places import CONF, PROJECT, TOOLS
+
 OWN_PACKAGE = "evenkeel-gateway"
 OWN_ENV = "EVENKEEL_BIN"
 
@@ -28,17 +26,13 @@ class Server:
     name: str
     ports: tuple[int, ...]
     command: Callable[[str], list[str]]
+    kept: str | None = None
+    """Where in its directory answers lie that are not in its own memory."""
 
 
 def tool(name, *addresses):
     """Returns the command of one of our measuring tools."""
     return lambda _: [os.path.join(TOOLS, "target", "release", name), *addresses]
-
-
-def nginx(directory):
-    """Returns nginx's command; its workers keep the user, who owns the directory."""
-    user = ["-g", f"user {getpass.getuser()};"] if os.geteuid() == 0 else []
-    return ["nginx", "-p", directory, "-e", "error.log", *user, "-c", os.path.join(CONF, "nginx.conf")]
 
 
 def contract(name):
@@ -51,14 +45,39 @@ def contract(name):
     return command
 
 
+def congested(at_once, millis):
+    """Returns an origin that takes so long up to so many requests at once, and longer beyond."""
+    command = tool("congested_origin", "127.0.0.1:21000", "127.0.0.1:21001", str(at_once), str(millis))
+    return Server("origin", (21000, 21001), command)
+
+
+def haproxy(name):
+    """Returns HAProxy's command on a configuration."""
+    return lambda _: ["haproxy", "-db", "-f", os.path.join(CONF, name)]
+
+
 ORIGIN = Server("origin", (21000, 21001), tool("origin", "127.0.0.1:21000", "127.0.0.1:21001"))
 HELLO = Server("hello_hyper", (21011,), tool("hello_hyper", "127.0.0.1:21011"))
 RELAY = Server("relay_hyper", (21012,), tool("relay_hyper", "127.0.0.1:21012", "127.0.0.1:21000"))
-NGINX = Server("nginx", (21100, 21101, 21102), nginx)
-HAPROXY = Server("haproxy", (21300, 21301), lambda _: ["haproxy", "-db", "-f", f"{CONF}/haproxy.cfg"])
+NGINX = Server("nginx", (21100, 21101, 21102, 21103, 21104), peers.nginx, kept="cache")
+VARNISH = Server("varnish", (21200, 21201, 21202), peers.varnish)
+HAPROXY = Server("haproxy", (21300, 21301, 21302, 21303), haproxy("haproxy.cfg"))
+HAPROXY_SLOWSTART = Server("haproxy-slowstart", (21310,), haproxy("haproxy-slowstart.cfg"))
+ATS = Server("ats", (21500,), peers.traffic_server, kept="cache")
 EVENKEEL = Server("evenkeel", (21700,), contract("evenkeel.toml"))
 EVENKEEL_FRESH = Server("evenkeel-fresh", (21710,), contract("evenkeel-fresh.toml"))
-OWN = (EVENKEEL, EVENKEEL_FRESH)
+EVENKEEL_PATIENT = Server("evenkeel-patient", (21750,), contract("evenkeel-patient.toml"))
+EVENKEEL_RECOVERY_CACHED = Server("evenkeel-recovery-cached", (21720,), contract("evenkeel-recovery-cached.toml"))
+EVENKEEL_RECOVERY = Server("evenkeel-recovery", (21730,), contract("evenkeel-recovery.toml"))
+EVENKEEL_CAPPED = Server("evenkeel-recovery-capped", (21740,), contract("evenkeel-recovery-capped.toml"))
+OWN = (
+    EVENKEEL,
+    EVENKEEL_FRESH,
+    EVENKEEL_PATIENT,
+    EVENKEEL_RECOVERY_CACHED,
+    EVENKEEL_RECOVERY,
+    EVENKEEL_CAPPED,
+)
 
 
 def build(say):

@@ -66,6 +66,11 @@ pub struct Facts {
     pub forbidden: bool,
     /// The data forbids being served once it is no longer fresh (`must-revalidate` and its like).
     pub stale_forbidden: bool,
+    /// How long the copy counts as fresh, in place of the contract's `fresh_for`; `None` if none came with it.
+    pub lifetime: Option<Duration>,
+    /// How long beyond its lifetime the copy permits being served while a refresh runs (RFC 5861 §3); `None` leaves
+    /// that to the contract.
+    pub revalidate: Option<Duration>,
 }
 
 impl Facts {

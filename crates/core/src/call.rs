@@ -8,7 +8,8 @@
 //! |---|---|---|
 //! | [`Step::Look`] | looks the snapshot up | [`ReadCall::found`] |
 //! | [`Step::Admit`] | asks breaker, bulkhead and resources, all or nothing | [`ReadCall::admitted`], [`ReadCall::refused`] |
-//! | [`Step::Attempt`] | asks the dependency, up to the limit | [`ReadCall::attempted`] |
+//! | [`Step::Attempt`] | asks the dependency, up to the limit | [`ReadCall::slow`] once, [`ReadCall::attempted`] |
+//! | [`Step::Refresh`] | starts a refresh that nobody waits for, unless one is under way | [`ReadCall::refreshed`] |
 //! | [`Step::Serve`], [`Step::Refuse`], [`Step::Fail`] | ends the call | nothing |
 
 use core::time::Duration;
@@ -22,6 +23,7 @@ use crate::{
     hold::HoldMode,
     ladder::{RungRule, Skips},
     reason::{Reason, Skipped},
+    refresh::{Refresh, Use},
     time::Mono,
 };
 
@@ -34,6 +36,9 @@ pub enum Step {
     Admit,
     /// Ask the dependency, until the limit at most.
     Attempt(Limit),
+    /// Have the copy that was found refreshed, one attempt per key at a time, admitted like any other. It belongs to no
+    /// caller: this call gets the copy at once.
+    Refresh,
     /// Answer from this rung. The age is known for every rung but the default, which has none.
     Serve(Rung, Option<Duration>),
     /// Tell the caller that nobody can answer.
@@ -50,8 +55,11 @@ pub struct ReadCall<'c> {
     timeout: Option<Duration>,
     hold: Option<HoldMode>,
     deadline: Deadline,
+    soft: Option<Mono>,
     reason: Option<Reason>,
     skips: Skips,
+    /// The age of a copy that is in its window, until it is known whether it is refreshed.
+    in_window: Option<Duration>,
     /// The next rung of the ladder to try; `None` while the call is still above the ladder.
     rung: Option<usize>,
     /// An error of the dependency that is handed on when the ladder is exhausted.
@@ -75,13 +83,15 @@ impl<'c> ReadCall<'c> {
             timeout,
             hold,
             deadline,
+            soft: contract.soft_timeout().map(|soft| now.after(soft)),
             reason: None,
             skips: Skips::default(),
+            in_window: None,
             rung: None,
             pass_on: false,
         };
         let step = match hold {
-            None | Some(HoldMode::ForcedClosed | HoldMode::ForcedOpen) if contract.fresh_for().is_some() => {
+            None | Some(HoldMode::ForcedClosed | HoldMode::ForcedOpen) if contract.looks_first() => {
                 Step::Look
             }
             None | Some(HoldMode::ForcedClosed) => Step::Admit,
@@ -97,16 +107,36 @@ impl<'c> ReadCall<'c> {
         if self.rung.is_some() {
             return self.tried_stale(snapshot, now);
         }
-        let lifetime = self.contract.fresh_for().unwrap_or(Duration::ZERO);
-        match snapshot
-            .ok_or(Skipped::NoSnapshot)
-            .and_then(|facts| facts.fresh(lifetime, now))
-        {
-            Ok(age) => Step::Serve(Rung::Fresh, Some(age)),
+        let used = snapshot.map_or(Use::Nothing, |facts| self.contract.use_of(&facts, now));
+        match used {
+            Use::Fresh(age) => Step::Serve(Rung::Fresh, Some(age)),
             // Not being fresh is what every first call sees; it is no news unless the ladder is needed too.
-            Err(_) if self.hold == Some(HoldMode::ForcedOpen) => self.held(),
-            Err(_) => Step::Admit,
+            Use::WhileRefreshing(_) | Use::Nothing if self.hold == Some(HoldMode::ForcedOpen) => self.held(),
+            Use::WhileRefreshing(age) => {
+                self.in_window = Some(age);
+                Step::Refresh
+            }
+            Use::Nothing => Step::Admit,
         }
+    }
+
+    /// Reports what came of [`Step::Refresh`].
+    ///
+    /// A refresh that is refused keeps the copy from being revalidated, not from being served: it is inside its window.
+    /// The reason then says what stands in the way.
+    pub fn refreshed(&mut self, refresh: Refresh) -> Step {
+        let (Some(age), reason) = (
+            self.in_window.take(),
+            match refresh {
+                Refresh::UnderWay => Reason::Revalidating,
+                Refresh::Refused(reason) => reason,
+                Refresh::Impossible => return Step::Admit,
+            },
+        ) else {
+            return Step::Admit;
+        };
+        self.reason = Some(reason);
+        Step::Serve(Rung::Stale, Some(age))
     }
 
     /// Reports that [`Step::Admit`] was granted.
@@ -121,6 +151,21 @@ impl<'c> ReadCall<'c> {
             WhenBusy::Ladder => self.descend(0),
             WhenBusy::Refuse => Step::Refuse,
         }
+    }
+
+    /// Returns when to look whether a copy could answer in place of an attempt that is still under way; `None` if the call
+    /// waits for it in any case. Only a driver whose attempt can go on without the call asks.
+    #[must_use]
+    pub const fn slow_at(&self) -> Option<Mono> {
+        self.soft
+    }
+
+    /// Reports that the attempt is still under way at [`ReadCall::slow_at`], and what a look at the copy found then. A
+    /// step ends the call, and the attempt goes on; without one the call waits on.
+    pub fn slow(&mut self, snapshot: Option<Facts>, now: Mono) -> Option<Step> {
+        let age = snapshot?.stale(self.contract.ladder().max_age()?, now).ok()?;
+        self.reason = Some(Reason::Slow);
+        Some(Step::Serve(Rung::Stale, Some(age)))
     }
 
     /// Reports the class of what [`Step::Attempt`] brought, `probe` telling whether it was made as a probe and is to

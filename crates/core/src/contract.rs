@@ -14,6 +14,7 @@ use crate::{
     problem::Problems,
     queue::QueueRules,
     ramp::RampRules,
+    refresh::RefreshRules,
     retry::RetryRules,
 };
 
@@ -83,6 +84,16 @@ impl DependencyDraft {
         }
         let breaker = self.breaker.map(|rules| {
             rules.check("breaker", &mut problems);
+            if let (Some(slow), Some(timeout)) = (rules.slow, self.timeout)
+                && slow.after >= timeout
+            {
+                problems.add(
+                    "breaker.slow_after",
+                    &alloc::format!("{:?}, not shorter than the timeout of {timeout:?}", slow.after),
+                    "less than `timeout`: what takes longer than that has failed already",
+                    "lower it, or raise `timeout`",
+                );
+            }
             if let (Some(lease), Some(timeout)) = (rules.lease, self.timeout)
                 && lease < timeout
             {
@@ -259,6 +270,8 @@ pub struct ReadDraft {
     pub coalesce: bool,
     /// How much its calls matter where permits are scarce, unless a call says otherwise.
     pub criticality: Criticality,
+    /// What copies may do before anybody is asked, beside `fresh_for`.
+    pub refresh: RefreshRules,
 }
 
 /// A checked Read contract.
@@ -272,6 +285,7 @@ pub struct ReadContract {
     when_busy: WhenBusy,
     coalesce: bool,
     criticality: Criticality,
+    refresh: RefreshRules,
 }
 
 impl ReadDraft {
@@ -315,6 +329,8 @@ impl ReadDraft {
                 );
             }
         }
+        self.refresh
+            .check(self.fresh_for, self.deadline, &ladder, self.exact, &mut problems);
         for (on, setting) in [
             (self.fresh_for.is_some(), "fresh_for"),
             (self.coalesce, "coalesce"),
@@ -336,6 +352,7 @@ impl ReadDraft {
             when_busy,
             coalesce,
             criticality,
+            refresh,
             ..
         } = self;
         problems.or(ReadContract {
@@ -347,6 +364,7 @@ impl ReadDraft {
             when_busy,
             coalesce,
             criticality,
+            refresh,
         })
     }
 }
@@ -400,10 +418,16 @@ impl ReadContract {
         self.criticality
     }
 
+    /// Returns what copies may do before anybody is asked, beside [`ReadContract::fresh_for`].
+    #[must_use]
+    pub const fn refresh(&self) -> &RefreshRules {
+        &self.refresh
+    }
+
     /// Tells whether good answers are kept: only where a rung could serve them.
     #[must_use]
     pub fn keeps_snapshots(&self) -> bool {
-        self.fresh_for.is_some() || self.ladder.max_age().is_some()
+        self.looks_first() || self.ladder.max_age().is_some()
     }
 }
 

@@ -145,11 +145,7 @@ impl<L: Exclusive<Steering>> Dependency<L> {
             .steering
             .with(|steering| steering.probe(gate, meter, now, asker));
         let pass = match granted {
-            Ok(probe) => Ok(Pass {
-                through: Through::Probe(probe),
-                entry,
-                answered: false,
-            }),
+            Ok(probe) => Ok(Pass::new(Through::Probe(probe), entry, now)),
             Err(next_probe) => {
                 self.release();
                 // Somebody else's probe may have closed the breaker since we looked.
@@ -175,28 +171,46 @@ impl<L: Exclusive<Steering>> Dependency<L> {
 
     /// Counts a result. `blame` is false where a failure is not the dependency's doing.
     ///
+    /// An attempt that is slow by its rules counts as that too, whatever else it is: see [`Dependency::slow_at`].
     /// A success of a counted pass looks at `now` only if [`Dependency::counts_by_time`]. A timeout makes the attempt
     /// linger where a limit is learned. There, a caller who leaves after half the timeout, or after eight times the
     /// usual latency, is a failure: callers with little patience would hide every hang. Any other is neutral.
-    pub fn settle(&self, pass: Pass, class: Class, blame: bool, lane: Lane, now: Mono) -> Option<Transition> {
+    pub fn settle(
+        &self,
+        mut pass: Pass,
+        class: Class,
+        blame: bool,
+        lane: Lane,
+        now: Mono,
+    ) -> Option<Transition> {
+        let slow = self.timed(&mut pass, class, lane, now);
         let verdict = match self.contract.table().row(class).breaker {
             Verdict::Failure if !blame => Verdict::Neutral,
             verdict @ (Verdict::Failure | Verdict::Success | Verdict::Neutral) => verdict,
         };
         let (told, verdict) = self.meaning(&pass, class, verdict, now);
-        self.tell(pass, class, told, verdict, lane, now)
+        let other = self.tell(pass, class, told, verdict, lane, now);
+        // After a slow call has opened the breaker the rest of its result is a late one.
+        slow.or(other)
     }
 
     /// Notes that an answer of this class has begun whose rest is still on its way, and tells whether its verdict
     /// waits for the end. A failure does not: nothing that follows could make it better.
     ///
     /// Whoever waits calls [`Dependency::settle`] when the rest has come, or has not. What an answer says about the
-    /// load it says now: how long its rest takes is as much its reader's doing.
-    pub fn answered(&self, pass: &mut Pass, class: Class, now: Mono) -> bool {
+    /// load, and whether it was slow, it says now: how long its rest takes is as much its reader's doing.
+    pub fn answered(
+        &self,
+        pass: &mut Pass,
+        class: Class,
+        lane: Lane,
+        now: Mono,
+    ) -> (bool, Option<Transition>) {
         let verdict = self.contract.table().row(class).breaker;
         if verdict == Verdict::Failure {
-            return false;
+            return (false, None);
         }
+        let slow = self.timed(pass, class, lane, now);
         let (told, _) = self.meaning(pass, class, verdict, now);
         if let (Some(meter), Some(entry)) = (&self.meter, pass.entry) {
             meter.note(entry, told, now);
@@ -205,7 +219,7 @@ impl<L: Exclusive<Steering>> Dependency<L> {
         if let Through::Probe(probe) = &pass.through {
             self.steering.with(|steering| steering.answered(probe, verdict));
         }
-        true
+        (true, slow)
     }
 
     /// Counts code that broke: a fault, and a failure too.
@@ -227,7 +241,9 @@ impl<L: Exclusive<Steering>> Dependency<L> {
                 let blame = verdict == Verdict::Failure;
                 (Told::TimedOut { blame }, verdict)
             }
-            Class::Cancelled if meter.was_in_vain(entry, now) => (Told::Failure, Verdict::Failure),
+            Class::Cancelled if !pass.untimed && meter.was_in_vain(entry, now) => {
+                (Told::Failure, Verdict::Failure)
+            }
             Class::Busy => {
                 // Of many such answers to one limit, one lowers it.
                 if meter.is_current(entry) {
@@ -235,7 +251,8 @@ impl<L: Exclusive<Steering>> Dependency<L> {
                 }
                 (Told::Nothing, verdict)
             }
-            Class::Answer | Class::Refusal | Class::Gone => (Told::Answer, verdict),
+            Class::Answer | Class::Refusal | Class::Gone if !pass.untimed => (Told::Answer, verdict),
+            Class::Answer | Class::Refusal | Class::Gone => (Told::Nothing, verdict),
             Class::Outage(_) | Class::Fault | Class::Local | Class::Cancelled => {
                 let failed = verdict == Verdict::Failure;
                 (if failed { Told::Failure } else { Told::Nothing }, verdict)
@@ -312,7 +329,7 @@ impl<L: Exclusive<Steering>> Dependency<L> {
 /// Names the result that led to a change of state, where one did.
 fn caused(transition: Transition, class: Class) -> Transition {
     let class = match transition.cause {
-        Cause::Tripped | Cause::ProbeFailed | Cause::Proven => Some(class),
+        Cause::Tripped | Cause::ProbeFailed | Cause::ProbeSlow | Cause::Proven => Some(class),
         // Another probe's lease, what the ramp has seen, or a person brought it about.
         Cause::LeaseExpired | Cause::RampFailed | Cause::Probing | Cause::Reset => None,
     };
@@ -338,11 +355,7 @@ impl<L> Dependency<L> {
                 retry_at: None,
             }
         })?;
-        Ok(Pass {
-            through,
-            entry,
-            answered: false,
-        })
+        Ok(Pass::new(through, entry, now))
     }
 
     fn bulkheads(&self) -> impl Iterator<Item = &Bulkhead> + Clone {
@@ -408,5 +421,8 @@ const fn open(next_probe: Option<Mono>) -> Refusal {
     }
 }
 
+mod slow;
+#[cfg(all(test, not(loom)))]
+mod slow_tests;
 #[cfg(all(test, not(loom)))]
 mod tests;

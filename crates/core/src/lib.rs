@@ -20,14 +20,16 @@
 //!    which may be later than its answer;
 //! 6. keeps the answer if [`Keep`] and [`replaces`] say so, dated with the *start* of the attempt, and reports
 //!    the class to [`ReadCall::attempted`];
-//! 7. on [`Step::Serve`], [`Step::Refuse`] or [`Step::Fail`] ends the call, with [`ReadCall::reason`] and
+//! 7. on [`Step::Refresh`] starts such an attempt on its own, unless one is under way for the key, and reports to
+//!    [`ReadCall::refreshed`] what came of it;
+//! 8. on [`Step::Serve`], [`Step::Refuse`] or [`Step::Fail`] ends the call, with [`ReadCall::reason`] and
 //!    [`ReadCall::skips`] as its label, and counts exactly one [`Ending`].
 //!
 //! # Map
 //!
 //! | to know | read |
 //! |---|---|
-//! | what a contract may say | [`ReadDraft`], [`DependencyDraft`], [`BreakerRules`], [`Ladder`], [`Problems`] |
+//! | what a contract may say | [`ReadDraft`], [`RefreshRules`], [`DependencyDraft`], [`BreakerRules`], [`Ladder`], [`Problems`] |
 //! | the life of a call | [`ReadCall`], [`Step`], [`Deadline`], [`HoldMode`] |
 //! | what a result means | [`Class`], [`Table`], [`Verdict`] |
 //! | whether the dependency is asked | [`Dependency`], [`Pass`], [`Refusal`], [`Lane`]; of its parts [`Gate`], [`Recovery`], [`Bulkhead`] |
@@ -99,6 +101,7 @@
 //!                 }
 //!                 call.attempted(class, probe)
 //!             }
+//!             Step::Refresh => call.refreshed(Refresh::Impossible),
 //!             Step::Serve(..) | Step::Refuse | Step::Fail => return (step, call.reason()),
 //!         };
 //!     }
@@ -136,6 +139,7 @@ mod problem;
 mod queue;
 mod ramp;
 mod reason;
+mod refresh;
 mod retry;
 mod rng;
 mod snapshot;
@@ -145,8 +149,8 @@ mod time;
 
 pub use age::{Age, Facts};
 pub use breaker::{
-    Admission, Asker, BreakerRules, Cause, Changes, Gate, Generation, OpenFor, Probe, Ratio, Recovery, State,
-    Transition, Trip, TripRule,
+    Admission, Asker, BreakerRules, Cause, Changes, Gate, Generation, OpenFor, Over, Probe, Ratio, Recovery,
+    SlowRatio, State, Transition, Trip, TripRule,
 };
 pub use bulkhead::{Bulkhead, acquire_all};
 pub use call::{ReadCall, Step};
@@ -165,6 +169,7 @@ pub use problem::{Problem, Problems};
 pub use queue::{Joined, Place, Queue, QueueRules, Waiting};
 pub use ramp::{RampRules, Stage};
 pub use reason::{Reason, Skipped};
+pub use refresh::{Refresh, RefreshRules};
 pub use retry::{Advice, Failed, NoRetry, Retry, RetryRules};
 pub use rng::Rng;
 pub use snapshot::{Keep, replaces};

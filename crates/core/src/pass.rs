@@ -23,10 +23,15 @@ pub struct Refusal {
 #[must_use]
 pub struct Pass {
     pub(crate) through: Through,
+    pub(crate) began: Mono,
     /// How it came in, where load is metered.
     pub(crate) entry: Option<Entry>,
-    /// Whether its answer has begun, which is when load is measured.
+    /// Whether its answer has begun, which is when load and slowness are measured.
     pub(crate) answered: bool,
+    /// Whether it was counted as slow.
+    pub(crate) slow: bool,
+    /// Whether somebody else's time is in its time.
+    pub(crate) untimed: bool,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -40,9 +45,31 @@ pub(crate) enum Through {
 }
 
 impl Pass {
+    pub(crate) const fn new(through: Through, entry: Option<Entry>, began: Mono) -> Self {
+        Self {
+            through,
+            began,
+            entry,
+            answered: false,
+            slow: false,
+            untimed: false,
+        }
+    }
+
+    /// Tells whether the breaker learns something from the result.
+    pub(crate) const fn is_judged(&self) -> bool {
+        !matches!(self.through, Through::Free)
+    }
+
     /// Tells whether the attempt is a probe.
     #[must_use]
     pub const fn is_probe(&self) -> bool {
         matches!(self.through, Through::Probe(_))
+    }
+
+    /// Says that the time of this attempt tells nothing about the dependency, because its caller takes part of it, as
+    /// with an upload: it is no latency, and leaving late is no sign of a wait in vain.
+    pub const fn disregard_time(&mut self) {
+        self.untimed = true;
     }
 }

@@ -33,11 +33,15 @@ pub enum Reason {
     Shed,
     /// An operator's hold.
     Held,
+    /// The attempt had not ended by the soft timeout; it goes on.
+    Slow,
+    /// The copy is past its lifetime and inside its window: it is served at once, while a refresh runs. Nothing failed.
+    Revalidating,
 }
 
 impl Reason {
     /// Every reason, in the order of the design.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 15] = [
         Self::DependencyFailed,
         Self::TimedOut,
         Self::Cut,
@@ -51,6 +55,8 @@ impl Reason {
         Self::QueueExpired,
         Self::Shed,
         Self::Held,
+        Self::Slow,
+        Self::Revalidating,
     ];
 
     /// Returns the stable public word.
@@ -70,6 +76,8 @@ impl Reason {
             Self::QueueExpired => "queue-expired",
             Self::Shed => "shed",
             Self::Held => "held",
+            Self::Slow => "slow",
+            Self::Revalidating => "revalidating",
         }
     }
 
@@ -90,6 +98,8 @@ impl Reason {
             Self::QueueExpired => 10,
             Self::Shed => 11,
             Self::Held => 12,
+            Self::Slow => 13,
+            Self::Revalidating => 14,
         }
     }
 
@@ -103,13 +113,38 @@ impl Reason {
             | Self::ErrorAnswer
             | Self::Busy
             | Self::Fault
-            | Self::ProbeFailed => true,
+            | Self::ProbeFailed
+            | Self::Slow => true,
             Self::BreakerOpen
             | Self::Ramping
             | Self::AtCapacity
             | Self::QueueExpired
             | Self::Shed
-            | Self::Held => false,
+            | Self::Held
+            | Self::Revalidating => false,
+        }
+    }
+
+    /// Tells whether an answer that carries this reason is less than was promised. One that is served while it is
+    /// revalidated is just what the contract or the data permits, so it is counted apart.
+    #[must_use]
+    pub const fn is_degradation(self) -> bool {
+        match self {
+            Self::DependencyFailed
+            | Self::TimedOut
+            | Self::Cut
+            | Self::ErrorAnswer
+            | Self::Busy
+            | Self::Fault
+            | Self::BreakerOpen
+            | Self::ProbeFailed
+            | Self::Ramping
+            | Self::AtCapacity
+            | Self::QueueExpired
+            | Self::Shed
+            | Self::Held
+            | Self::Slow => true,
+            Self::Revalidating => false,
         }
     }
 }

@@ -96,6 +96,18 @@ impl Steering {
         self.followed(meter, transition)
     }
 
+    /// See [`Recovery::slow`].
+    pub(crate) fn slow(
+        &mut self,
+        gate: &Gate,
+        meter: Option<&Meter>,
+        probe: Probe,
+        now: Mono,
+    ) -> Option<Transition> {
+        let transition = self.recovery.as_mut()?.slow(gate, probe, now);
+        self.followed(meter, transition)
+    }
+
     /// Closes by a person's word. A dependency that is closed already gets a ramp from its first stage too.
     pub(crate) fn reset(&mut self, gate: &Gate, meter: Option<&Meter>, now: Mono) -> Option<Transition> {
         let transition = self.recovery.as_mut()?.reset(gate, now);

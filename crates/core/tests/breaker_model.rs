@@ -6,8 +6,8 @@
 use core::time::Duration;
 
 use evenkeel_core::{
-    Admission, Asker, BreakerRules, Cause, Gate, Generation, Lane, Mono, OpenFor, Probe, Ratio, Recovery,
-    State, Transition, Trip, Verdict,
+    Admission, Asker, BreakerRules, Cause, Gate, Generation, Lane, Mono, OpenFor, Over, Probe, Ratio,
+    Recovery, SlowRatio, State, Transition, Trip, Verdict,
 };
 use proptest::prelude::*;
 
@@ -17,8 +17,10 @@ struct Model {
     state: State,
     /// Goes up by one with every change of state.
     generation: u32,
-    /// Results of the present closed period: part of the window, and whether it failed.
-    results: Vec<(i64, bool)>,
+    /// Results of the present closed period: when, and whether it failed.
+    results: Vec<(Mono, bool)>,
+    /// Calls of the present closed period whose speed is known: when, and whether it was slow.
+    speeds: Vec<(Mono, bool)>,
     next_probe: Option<Mono>,
     openings: u32,
     proofs: u32,
@@ -33,18 +35,12 @@ impl Model {
         self.probes.clear();
     }
 
-    fn part(&self, now: Mono) -> i64 {
-        let window = self.rules.ratio.map_or(10, |ratio| nanos(ratio.window));
-        now.as_nanos() / (window / 10)
-    }
-
     /// Returns whether the result tripped the breaker.
     fn result(&mut self, generation: u32, failed: bool, now: Mono) -> bool {
         if generation != self.generation {
             return false;
         }
-        let part = self.part(now);
-        self.results.push((part, failed));
+        self.results.push((now, failed));
         let run = self
             .results
             .iter()
@@ -53,17 +49,28 @@ impl Model {
             .count();
         let too_many = self.rules.consecutive.is_some_and(|limit| run >= limit as usize);
         let too_large_a_share = self.rules.ratio.is_some_and(|ratio| {
-            let inside: Vec<bool> = self
-                .results
-                .iter()
-                .filter(|(of, _)| part - of < 10)
-                .map(|(_, failed)| *failed)
-                .collect();
-            let failures = inside.iter().filter(|failed| **failed).count();
-            inside.len() >= ratio.min_calls as usize
-                && failures * 1_000_000 >= inside.len() * ratio.failures_ppm as usize
+            reaches(
+                &self.results,
+                ratio.window,
+                ratio.failures_ppm,
+                ratio.min_calls,
+                now,
+            )
         });
-        let trips = failed && (too_many || too_large_a_share);
+        self.trips(failed && (too_many || too_large_a_share))
+    }
+
+    /// Returns whether the speed of a call tripped the breaker.
+    fn speed(&mut self, generation: u32, slow: bool, now: Mono) -> bool {
+        let Some(rules) = self.rules.slow.filter(|_| generation == self.generation) else {
+            return false;
+        };
+        self.speeds.push((now, slow));
+        let too_large = reaches(&self.speeds, rules.window, rules.slow_ppm, rules.min_calls, now);
+        self.trips(slow && too_large)
+    }
+
+    fn trips(&mut self, trips: bool) -> bool {
         if trips {
             self.turn(State::Open);
             self.next_probe = None; // until the trip is handed in
@@ -90,6 +97,7 @@ impl Model {
     fn close(&mut self) {
         self.turn(State::Closed);
         self.results.clear();
+        self.speeds.clear();
         self.proofs = 0;
         self.openings = 0;
         self.next_probe = None;
@@ -168,6 +176,8 @@ enum Move {
     /// A failure whose trip is handed in only when [`Move::HandIn`] comes: others may get in between.
     FailAndWait(usize),
     HandIn,
+    Quick(usize),
+    Slow(usize),
     Probe(Asker),
     Settle(usize, Verdict),
     Expire,
@@ -176,6 +186,23 @@ enum Move {
     Pass(i64),
     /// Go to the next probe's time, this many nanoseconds off.
     PassToNextProbe(i64),
+}
+
+/// Tells whether enough calls are in the window, and enough of them bad.
+fn reaches(calls: &[(Mono, bool)], window: Over, limit_ppm: u32, min_calls: u32, now: Mono) -> bool {
+    let inside: Vec<bool> = match window {
+        Over::Time(span) => {
+            let part = |at: Mono| at.as_nanos() / (nanos(span) / 10);
+            let recent = calls.iter().filter(|(at, _)| part(now) - part(*at) < 10);
+            recent.map(|(_, bad)| *bad).collect()
+        }
+        Over::Calls(last) => {
+            let recent = calls.iter().rev().take(last as usize);
+            recent.map(|(_, bad)| *bad).collect()
+        }
+    };
+    let bad = inside.iter().filter(|bad| **bad).count();
+    inside.len() >= min_calls as usize && bad * 1_000_000 >= inside.len() * limit_ppm as usize
 }
 
 fn nanos(span: Duration) -> i64 {
@@ -192,6 +219,8 @@ fn moves() -> impl Strategy<Value = Vec<Move>> {
         8 => (0_usize..8).prop_map(Move::Fail),
         1 => (0_usize..8).prop_map(Move::FailAndWait),
         2 => Just(Move::HandIn),
+        2 => (0_usize..8).prop_map(Move::Quick),
+        4 => (0_usize..8).prop_map(Move::Slow),
         4 => Just(Move::Probe(Asker::Traffic)),
         1 => Just(Move::Probe(Asker::Person)),
         6 => (0_usize..4, verdict).prop_map(|(which, verdict)| Move::Settle(which, verdict)),
@@ -205,19 +234,37 @@ fn moves() -> impl Strategy<Value = Vec<Move>> {
 
 fn rules() -> impl Strategy<Value = BreakerRules> {
     let consecutive = 1_u32..5;
-    let ratio = (
-        prop::sample::select(vec![1, 400_000, 500_000, 1_000_000]),
-        1_u32..6,
-    )
-        .prop_map(|(failures_ppm, min_calls)| Ratio {
-            failures_ppm,
-            window: Duration::from_secs(1),
-            min_calls,
-        });
+    let window = prop_oneof![
+        Just(Over::Time(Duration::from_secs(1))),
+        (6_u32..9).prop_map(Over::Calls),
+    ];
+    let share = || {
+        (
+            prop::sample::select(vec![1, 400_000, 500_000, 1_000_000]),
+            window.clone(),
+            1_u32..6,
+        )
+    };
+    let ratio = share().prop_map(|(failures_ppm, window, min_calls)| Ratio {
+        failures_ppm,
+        window,
+        min_calls,
+    });
+    let slow = share().prop_map(|(slow_ppm, window, min_calls)| SlowRatio {
+        after: Duration::from_millis(1),
+        slow_ppm,
+        window,
+        min_calls,
+    });
     let trips = prop_oneof![
-        consecutive.clone().prop_map(|limit| (Some(limit), None)),
-        ratio.clone().prop_map(|ratio| (None, Some(ratio))),
-        (consecutive, ratio).prop_map(|(limit, ratio)| (Some(limit), Some(ratio))),
+        consecutive.clone().prop_map(|limit| (Some(limit), None, None)),
+        ratio.clone().prop_map(|ratio| (None, Some(ratio), None)),
+        slow.clone().prop_map(|slow| (None, None, Some(slow))),
+        (consecutive, ratio, prop::option::of(slow)).prop_map(|(limit, ratio, slow)| (
+            Some(limit),
+            Some(ratio),
+            slow
+        )),
     ];
     let open_for = prop_oneof![
         1 => Just(OpenFor::Manual),
@@ -229,13 +276,14 @@ fn rules() -> impl Strategy<Value = BreakerRules> {
     ];
     let lease = prop::option::of(Just(Duration::from_millis(500)));
     (trips, open_for, 1_u32..4, 1_u32..4, lease).prop_map(
-        |((consecutive, ratio), open_for, probes, close_after, lease)| BreakerRules {
+        |((consecutive, ratio, slow), open_for, probes, close_after, lease)| BreakerRules {
             consecutive,
             ratio,
             open_for,
             probes,
             close_after,
             lease,
+            slow,
         },
     )
 }
@@ -262,6 +310,7 @@ impl Pair {
                 state: State::Closed,
                 generation: 0,
                 results: Vec::new(),
+                speeds: Vec::new(),
                 next_probe: None,
                 openings: 0,
                 proofs: 0,
@@ -323,6 +372,17 @@ impl Pair {
                 (None, None)
             }
             Move::HandIn => self.hand_in(),
+            Move::Quick(which) => {
+                if let Some((generation, model)) = pick(&self.calls, which) {
+                    self.gate.was_quick(Lane::new(which), now, generation);
+                    self.model.speed(model, false, now);
+                }
+                (None, None)
+            }
+            Move::Slow(which) => {
+                self.slow(which);
+                self.hand_in()
+            }
             Move::Probe(_) => unreachable!("it may change the state twice"),
             Move::Settle(which, verdict) => {
                 if self.probes.is_empty() {
@@ -362,6 +422,17 @@ impl Pair {
                 self.model.result(model, true, self.now),
                 "whether a failure trips"
             );
+            if let Some(trip) = trip {
+                self.trip = Some((trip, self.model.generation));
+            }
+        }
+    }
+
+    fn slow(&mut self, which: usize) {
+        if let Some((generation, model)) = pick(&self.calls, which) {
+            let trip = self.gate.is_slow(Lane::new(which), self.now, generation);
+            let trips = self.model.speed(model, true, self.now);
+            assert_eq!(trip.is_some(), trips, "whether a slow call trips");
             if let Some(trip) = trip {
                 self.trip = Some((trip, self.model.generation));
             }

@@ -6,7 +6,7 @@ use core::time::Duration;
 
 use evenkeel_core::{
     Admission, Asker, BreakerRules, Bulkhead, Cause, Class, DependencyDraft, Gate, Generation, Lane, Mono,
-    OpenFor, Probe, Ratio, Recovery, State, Table, Transition, Verdict,
+    OpenFor, Over, Probe, Ratio, Recovery, State, Table, Transition, Verdict,
 };
 
 const MS: Duration = Duration::from_millis(1);
@@ -284,7 +284,7 @@ const BY_SHARE: BreakerRules = BreakerRules {
     consecutive: None,
     ratio: Some(Ratio {
         failures_ppm: 500_000,
-        window: Duration::from_secs(10),
+        window: Over::Time(Duration::from_secs(10)),
         min_calls: 10,
     }),
     ..RULES
@@ -344,7 +344,7 @@ fn e10_counts_do_not_come_back_when_generation_numbers_come_round() {
         consecutive: None,
         ratio: Some(Ratio {
             failures_ppm: 1_000_000,
-            window: Duration::from_secs(10),
+            window: Over::Time(Duration::from_secs(10)),
             min_calls: 2,
         }),
         ..RULES

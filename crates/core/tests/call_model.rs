@@ -6,14 +6,15 @@
 use core::time::Duration;
 
 use evenkeel_core::{
-    Class, Facts, HoldMode, Mono, Outage, ReadCall, ReadContract, ReadDraft, Reason, Row, Rung, RungRule,
-    Skipped, Step, Table, Verdict, WhenBusy,
+    Class, Facts, HoldMode, Mono, Outage, ReadCall, ReadContract, ReadDraft, Reason, Refresh, RefreshRules,
+    Row, Rung, RungRule, Skipped, Step, Table, Verdict, WhenBusy,
 };
 
 const S: Duration = Duration::from_secs(1);
 const NS: Duration = Duration::from_nanos(1);
 const FRESH_FOR: Duration = Duration::from_secs(10);
 const MAX_AGE: Duration = Duration::from_secs(60);
+const WINDOW: Duration = Duration::from_secs(20);
 const NOW: Mono = Mono::from_nanos(1_000_000_000_000);
 
 /// What the dependency side does to the call.
@@ -42,6 +43,8 @@ struct Case<'a> {
     hold: Option<HoldMode>,
     snapshot: Option<Facts>,
     event: Event,
+    /// Its work may go on without it.
+    owned: bool,
 }
 
 impl Case<'_> {
@@ -77,6 +80,9 @@ impl Case<'_> {
                 _ => Ok(()),
             };
             let used = held.and_then(|()| match rule {
+                RungRule::Stale { .. } if self.snapshot.is_some_and(|facts| facts.stale_forbidden) => {
+                    Err(Skipped::Forbidden)
+                }
                 RungRule::Stale { max_age } => self
                     .age_within(*max_age)
                     .map(|age| Step::Serve(Rung::Stale, Some(age))),
@@ -102,9 +108,28 @@ impl Case<'_> {
         }
     }
 
+    /// The age of a snapshot that is past its lifetime and inside its window.
+    fn in_window(&self) -> Option<Duration> {
+        let facts = self.snapshot?;
+        let lifetime = facts.lifetime.or_else(|| self.contract.fresh_for())?;
+        let windows = [facts.revalidate, self.contract.stale_while_revalidate()];
+        let window = windows.into_iter().flatten().min()?;
+        let age = self.age_within(lifetime + window).ok()?;
+        let limits_hold = self
+            .contract
+            .ladder()
+            .max_age()
+            .is_none_or(|max_age| age <= max_age);
+        let looks = self.contract.fresh_for().is_some() || self.contract.refresh().own_lifetimes;
+        (looks && age >= lifetime && limits_hold && !facts.stale_forbidden).then_some(age)
+    }
+
     /// What should come of the call.
     fn expected(&self) -> Outcome {
-        let fresh = self.contract.fresh_for().and_then(|lifetime| {
+        let looks = self.contract.fresh_for().is_some() || self.contract.refresh().own_lifetimes;
+        let own = self.snapshot.and_then(|facts| facts.lifetime);
+        let lifetime = own.or_else(|| self.contract.fresh_for()).filter(|_| looks);
+        let fresh = lifetime.and_then(|lifetime| {
             let age = self.age_within(lifetime).ok()?;
             (age < lifetime).then_some(age)
         });
@@ -117,6 +142,14 @@ impl Case<'_> {
                 return self.ladder(Reason::Held, Step::Refuse);
             }
             (None | Some(HoldMode::ForcedClosed), None) => {}
+        }
+        if let Some(age) = self.in_window().filter(|_| self.owned) {
+            let reason = match self.event {
+                Event::Refuse(reason) => reason,
+                Event::Attempt(..) => Reason::Revalidating,
+            };
+            let asked = matches!(self.event, Event::Attempt(..));
+            return Self::plain(Step::Serve(Rung::Stale, Some(age)), Some(reason), asked);
         }
         let local = |reason| match self.contract.when_busy() {
             WhenBusy::Ladder => self.ladder(reason, Step::Refuse),
@@ -162,9 +195,15 @@ impl Case<'_> {
     fn driven(&self) -> Outcome {
         let (mut call, mut step) = ReadCall::begin(self.contract, self.table, Some(S), self.hold, NOW);
         let mut asked = false;
-        // Two looks (fresh, stale), one admission, one attempt: a fifth step ends every call.
-        for _ in 0..5 {
+        // Two looks (fresh, stale), a refresh, one admission, one attempt: a sixth step ends every call.
+        for _ in 0..6 {
             step = match (step, self.event) {
+                (Step::Refresh, _) if !self.owned => call.refreshed(Refresh::Impossible),
+                (Step::Refresh, Event::Refuse(reason)) => call.refreshed(Refresh::Refused(reason)),
+                (Step::Refresh, Event::Attempt(..)) => {
+                    asked = true;
+                    call.refreshed(Refresh::UnderWay)
+                }
                 (Step::Look, _) => call.found(self.snapshot, NOW),
                 (Step::Admit, Event::Refuse(reason)) => call.refused(reason),
                 (Step::Admit, Event::Attempt(..)) => call.admitted(NOW),
@@ -199,12 +238,26 @@ fn contracts() -> Vec<ReadContract> {
     let mut contracts = Vec::new();
     for ladder in ladders {
         for when_busy in [WhenBusy::Ladder, WhenBusy::Refuse] {
-            for fresh_for in [None, Some(FRESH_FOR)] {
+            for (fresh_for, own_lifetimes, window) in [
+                (None, false, None),
+                (Some(FRESH_FOR), false, None),
+                (None, true, None),
+                (Some(FRESH_FOR), false, Some(WINDOW)),
+                (None, true, Some(WINDOW)),
+            ] {
+                if window.is_some() && !ladder.contains(&stale) {
+                    continue;
+                }
                 let draft = ReadDraft {
                     name: "stock".into(),
                     fresh_for,
                     ladder: ladder.clone(),
                     when_busy,
+                    refresh: RefreshRules {
+                        own_lifetimes,
+                        stale_while_revalidate: window,
+                        soft_timeout: None,
+                    },
                     ..ReadDraft::default()
                 };
                 contracts.push(draft.check().expect("a sound draft"));
@@ -271,6 +324,32 @@ fn snapshots() -> Vec<Option<Facts>> {
         forbidden: true,
         ..aged(Duration::ZERO)
     });
+    for age in [S - NS, S, S + WINDOW / 2, S + WINDOW / 2 + NS, S + WINDOW + NS] {
+        facts.push(Facts {
+            lifetime: Some(S),
+            revalidate: Some(WINDOW / 2),
+            ..aged(age)
+        });
+    }
+    for (lifetime, revalidate, stale_forbidden) in [
+        (Some(Duration::ZERO), None, false),
+        (Some(2 * MAX_AGE), Some(WINDOW), false),
+        (Some(S), Some(WINDOW), true),
+        (None, Some(MAX_AGE), false),
+    ] {
+        facts.push(Facts {
+            lifetime,
+            revalidate,
+            stale_forbidden,
+            ..aged(FRESH_FOR + S)
+        });
+    }
+    facts.push(Facts {
+        stale_forbidden: true,
+        ..aged(FRESH_FOR + WINDOW)
+    });
+    facts.push(aged(FRESH_FOR + WINDOW));
+    facts.push(aged(FRESH_FOR + WINDOW + NS));
     facts.into_iter().map(Some).chain([None]).collect()
 }
 
@@ -291,13 +370,16 @@ fn for_every_case(mut check: impl FnMut(&Case<'_>)) {
             for hold in holds.iter().copied() {
                 for snapshot in snapshots() {
                     for event in events.iter().copied() {
-                        check(&Case {
-                            contract,
-                            table,
-                            hold,
-                            snapshot,
-                            event,
-                        });
+                        for owned in [false, true] {
+                            check(&Case {
+                                contract,
+                                table,
+                                hold,
+                                snapshot,
+                                event,
+                                owned,
+                            });
+                        }
                     }
                 }
             }
@@ -312,7 +394,7 @@ fn every_call_comes_to_what_the_plain_model_says() {
         assert_eq!(case.driven(), case.expected(), "{case:?}");
         cases += 1;
     });
-    assert_eq!(cases, 16 * 3 * 6 * 22 * 27);
+    assert_eq!(cases, 32 * 3 * 6 * 34 * 27 * 2);
 }
 
 #[test]
@@ -323,15 +405,35 @@ fn whoever_is_told_that_a_rung_could_answer_does_get_an_answer() {
         let refused = Case {
             hold: None,
             event: Event::Refuse(Reason::BreakerOpen),
+            owned: false,
             ..*case
         };
         let answered = match refused.driven().end {
             Step::Serve(Rung::Stale | Rung::Default, _) => true,
             // A fresh snapshot is served before anybody asks for admission.
             Step::Serve(Rung::Fresh | Rung::Live, _) => promised,
-            Step::Look | Step::Admit | Step::Attempt(_) | Step::Refuse | Step::Fail => false,
+            Step::Look | Step::Admit | Step::Attempt(_) | Step::Refresh | Step::Refuse | Step::Fail => false,
         };
         assert_eq!(promised, answered, "{case:?}");
+    });
+}
+
+#[test]
+fn a_slow_call_is_answered_exactly_where_the_stale_rung_could_answer_and_otherwise_goes_on_unchanged() {
+    for_every_case(|case| {
+        let (mut call, _) = ReadCall::begin(case.contract, case.table, None, None, NOW);
+        let age = case.contract.ladder().max_age().and_then(|max_age| {
+            let forbidden = case.snapshot.is_some_and(|facts| facts.stale_forbidden);
+            case.age_within(max_age).ok().filter(|_| !forbidden)
+        });
+        let step = call.slow(case.snapshot, NOW);
+        assert_eq!(
+            step,
+            age.map(|age| Step::Serve(Rung::Stale, Some(age))),
+            "{case:?}"
+        );
+        assert_eq!(call.reason(), step.map(|_| Reason::Slow), "{case:?}");
+        assert!(call.skips().is_empty(), "{case:?}");
     });
 }
 

@@ -6,8 +6,8 @@
 use core::time::Duration;
 
 use evenkeel_core::{
-    Admission, Asker, BreakerRules, Gate, Generation, Lane, Mono, OpenFor, Ratio, Recovery, State, Trip,
-    Verdict,
+    Admission, Asker, BreakerRules, Gate, Generation, Lane, Mono, OpenFor, Over, Ratio, Recovery, State,
+    Trip, Verdict,
 };
 use loom::{sync::Arc, thread};
 
@@ -36,11 +36,20 @@ fn rules(consecutive: Option<u32>, ratio: Option<Ratio>) -> BreakerRules {
     }
 }
 
+/// Trips when every one of the last `min_calls` calls failed.
+fn last(min_calls: u32) -> Option<Ratio> {
+    Some(Ratio {
+        failures_ppm: 1_000_000,
+        window: Over::Calls(min_calls),
+        min_calls,
+    })
+}
+
 /// Trips when every one of `min_calls` calls failed.
 fn all_of(min_calls: u32) -> Option<Ratio> {
     Some(Ratio {
         failures_ppm: 1_000_000,
-        window: Duration::from_secs(10),
+        window: Over::Time(Duration::from_secs(10)),
         min_calls,
     })
 }
@@ -238,5 +247,60 @@ fn a_share_never_counts_more_calls_than_were_made() {
             gate.failed(Lane::new(0), NOW, generation).is_some(),
             "a call was lost"
         );
+    });
+}
+
+#[test]
+fn exactly_one_of_two_concurrent_failures_trips_by_a_ring() {
+    model(|| {
+        let gate = Arc::new(Gate::new(&rules(None, last(2))));
+        let generation = admitted(&gate, NOW);
+        let trips = trips(at_once(&gate, vec![fail(0, generation), fail(1, generation)]));
+        assert_eq!(trips.len(), 1, "each failure overlooked the other");
+        assert_eq!(gate.state(), State::Open);
+    });
+}
+
+#[test]
+fn e25_a_ring_that_several_calls_go_round_at_once_counts_what_it_holds() {
+    model(|| {
+        // Three verdicts race for two places that hold a failure and a success.
+        let gate = Arc::new(Gate::new(&rules(None, last(2))));
+        let generation = admitted(&gate, NOW);
+        assert!(gate.failed(Lane::new(0), NOW, generation).is_none());
+        gate.succeeded(Lane::new(0), NOW, generation);
+        let good = vec![succeed(0, generation), succeed(1, generation)];
+        assert_eq!(trips(at_once(&gate, good)).len(), 0);
+        assert!(
+            gate.failed(Lane::new(0), NOW, generation).is_none(),
+            "a failure that has left the ring was counted"
+        );
+        assert!(
+            gate.failed(Lane::new(0), NOW, generation).is_some(),
+            "a failure in the ring was lost"
+        );
+    });
+}
+
+#[test]
+fn e10_a_late_failure_of_an_older_generation_is_not_in_the_ring() {
+    model(|| {
+        let gate = Arc::new(Gate::new(&rules(None, last(2))));
+        let generation = admitted(&gate, NOW);
+        assert!(gate.failed(Lane::new(0), NOW, generation).is_none());
+        let recovered: Box<dyn FnOnce(&Gate) -> Option<Trip>> = Box::new(move |gate| {
+            if let Some(trip) = gate.failed(Lane::new(0), NOW, generation) {
+                recover(gate, trip);
+            }
+            None
+        });
+        let trips = trips(at_once(&gate, vec![recovered, fail(1, generation)]));
+        if trips.is_empty() && gate.state() == State::Closed {
+            let fresh = admitted(&gate, NOW);
+            assert!(
+                fresh == generation || gate.failed(Lane::new(0), NOW, fresh).is_none(),
+                "a failure from before the recovery was counted after it"
+            );
+        }
     });
 }

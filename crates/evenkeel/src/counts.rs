@@ -93,12 +93,42 @@ impl NotKept {
     }
 }
 
+/// What a refresh came to that nobody waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Refreshed {
+    /// Its answer is the snapshot now.
+    Kept,
+    /// Its answer is not; [`NotKept`] has why.
+    NotKept,
+    /// It brought no answer. The copy stays as it is, and so does its age.
+    Failed,
+    /// It was not begun: breaker, ramp or permits refused it.
+    Refused,
+}
+
+impl Refreshed {
+    /// Every word.
+    pub const ALL: [Self; 4] = [Self::Kept, Self::NotKept, Self::Failed, Self::Refused];
+
+    /// Returns the stable word.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Kept => "kept",
+            Self::NotKept => "not-kept",
+            Self::Failed => "failed",
+            Self::Refused => "refused",
+        }
+    }
+}
+
 /// The counters of one guard.
 #[derive(Debug)]
 pub(crate) struct GuardCounters {
     endings: Counters<ENDINGS>,
     skipped: Counters<SKIPS>,
     not_kept: Counters<{ NotKept::ALL.len() }>,
+    refreshed: Counters<{ Refreshed::ALL.len() }>,
     joined: AtomicU64,
 }
 
@@ -108,6 +138,7 @@ impl GuardCounters {
             endings: Counters::new(),
             skipped: Counters::new(),
             not_kept: Counters::new(),
+            refreshed: Counters::new(),
             joined: AtomicU64::new(0),
         }
     }
@@ -124,6 +155,10 @@ impl GuardCounters {
         self.not_kept.add(why as usize);
     }
 
+    pub(crate) fn refreshed(&self, end: Refreshed) {
+        self.refreshed.add(end as usize);
+    }
+
     pub(crate) fn joined(&self) {
         self.joined.fetch_add(1, Ordering::Relaxed);
     }
@@ -133,6 +168,7 @@ impl GuardCounters {
             endings: std::array::from_fn(|index| self.endings.sum(index)),
             skipped: std::array::from_fn(|index| self.skipped.sum(index)),
             not_kept: std::array::from_fn(|index| self.not_kept.sum(index)),
+            refreshed: std::array::from_fn(|index| self.refreshed.sum(index)),
             joined: self.joined.load(Ordering::Relaxed),
         }
     }
@@ -159,6 +195,7 @@ pub struct Counts {
     endings: [u64; ENDINGS],
     skipped: [u64; SKIPS],
     not_kept: [u64; NotKept::ALL.len()],
+    refreshed: [u64; Refreshed::ALL.len()],
     joined: u64,
 }
 
@@ -196,6 +233,12 @@ impl Counts {
     #[must_use]
     pub const fn not_kept(&self, why: NotKept) -> u64 {
         self.not_kept[why as usize]
+    }
+
+    /// Returns how many refreshes came to this.
+    #[must_use]
+    pub const fn refreshes(&self, end: Refreshed) -> u64 {
+        self.refreshed[end as usize]
     }
 
     /// Returns how many calls joined an attempt that was already under way.

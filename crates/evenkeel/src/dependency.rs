@@ -6,8 +6,8 @@ use std::{sync::Arc, time::Duration};
 
 use evenkeel_core::{
     Asker, BreakerRules, Bulkhead, Class, Criticality, DependencyContract, DependencyDraft, Exclusive, Limit,
-    LimitRules, Mono, Now, OpenFor, Problems, QueueRules, RampRules, Ratio, Refusal, Retry, RetryRules, Row,
-    Stage, State, Steering, Transition,
+    LimitRules, Mono, Now, OpenFor, Over, Problems, QueueRules, RampRules, Ratio, Refusal, Retry, RetryRules,
+    Row, SlowRatio, Stage, State, Steering, Transition,
 };
 use parking_lot::Mutex;
 
@@ -23,8 +23,8 @@ use crate::{
 
 /// The trips and periods of a circuit breaker, in the words of the contract.
 ///
-/// At least one trip has to be declared: [`consecutive`](Self::consecutive), [`failure_ratio`](Self::failure_ratio),
-/// or both. The order of the settings does not matter.
+/// At least one trip has to be declared: [`consecutive`](Self::consecutive), [`failure_ratio`](Self::failure_ratio)
+/// or [`slow_ratio`](Self::slow_ratio); all of them may be. The order of the settings does not matter.
 ///
 /// ```
 /// # use evenkeel::{Class, Engine, State};
@@ -53,9 +53,52 @@ impl BreakerBuilder {
     ///
     /// 1 to 1 000 000 parts, a window of 100 ms to 1 h, and 1 to 1 000 000 calls.
     #[must_use]
-    pub const fn failure_ratio(mut self, failures_ppm: u32, window: Duration, min_calls: u32) -> Self {
+    pub const fn failure_ratio(self, failures_ppm: u32, window: Duration, min_calls: u32) -> Self {
+        self.failure_ratio_over(failures_ppm, Over::Time(window), min_calls)
+    }
+
+    /// The same over the last so many calls, however long ago, with [`Over::Calls`]: 1 to 100 000. It is how a
+    /// dependency is judged that is seldom called.
+    ///
+    /// ```
+    /// # use evenkeel::{Class, Engine, Over};
+    /// let exports = Engine::system()
+    ///     .dependency("exports")
+    ///     .breaker(|b| b.failure_ratio_over(500_000, Over::Calls(10), 4))
+    ///     .build()?;
+    /// # Ok::<(), evenkeel::Problems>(())
+    /// ```
+    #[must_use]
+    pub const fn failure_ratio_over(mut self, failures_ppm: u32, window: Over, min_calls: u32) -> Self {
         self.0.ratio = Some(Ratio {
             failures_ppm,
+            window,
+            min_calls,
+        });
+        self
+    }
+
+    /// Trips when at least `slow_ppm` parts per million of `min_calls` or more calls in `window` were slow: took `after`
+    /// or longer. A call that is still under way is slow at that moment, and a caller who has left by then changes nothing.
+    ///
+    /// `after` is 1 ms to 1 h and less than the timeout; the others as in [`failure_ratio`](Self::failure_ratio). A probe
+    /// that is slow has failed.
+    ///
+    /// ```
+    /// # use evenkeel::{Engine, Over};
+    /// # use std::time::Duration;
+    /// let search = Engine::system()
+    ///     .dependency("search")
+    ///     .timeout(Duration::from_secs(2))
+    ///     .breaker(|b| b.slow_ratio(Duration::from_millis(500), 500_000, Over::Calls(20), 10))
+    ///     .build()?;
+    /// # Ok::<(), evenkeel::Problems>(())
+    /// ```
+    #[must_use]
+    pub const fn slow_ratio(mut self, after: Duration, slow_ppm: u32, window: Over, min_calls: u32) -> Self {
+        self.0.slow = Some(SlowRatio {
+            after,
+            slow_ppm,
             window,
             min_calls,
         });

@@ -12,9 +12,10 @@ use parking_lot::Mutex;
 
 use crate::{
     clock::Clock,
-    dependency::DependencyBuilder,
+    dependency::{Dependency, DependencyBuilder},
     event::{Event, EventKind, Events},
     line::Lines,
+    pass::PassBuilder,
     read::ReadBuilder,
 };
 
@@ -60,6 +61,13 @@ impl Engine {
     /// Starts the contract with a dependency that several guards ask: they share its breaker and its permits.
     pub fn dependency(&self, name: &str) -> DependencyBuilder {
         DependencyBuilder::new(self.clone(), name)
+    }
+
+    /// Starts a guard for traffic that is only forwarded to this dependency, see [`Pass`](crate::Pass).
+    ///
+    /// The name stands in events and counters: 1 to 64 characters of `A-Z a-z 0-9 - _ . /`.
+    pub fn pass<T>(&self, name: &str, dependency: &Dependency) -> PassBuilder<T> {
+        PassBuilder::new(self.read(name).from(dependency))
     }
 
     /// Declares a resource: a capacity of 1 to 1 000 000 that several dependencies draw on.

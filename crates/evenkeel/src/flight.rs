@@ -5,9 +5,10 @@
 
 use std::{
     collections::HashMap,
+    future::pending,
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -40,7 +41,13 @@ pub(crate) enum Landing<T, E> {
     Refused(Refusal),
 }
 
-pub(crate) type Waiter<T, E> = watch::Receiver<Option<Arc<Landing<T, E>>>>;
+/// A place among those who wait for a flight. Whoever leaves drops it.
+#[derive(Debug)]
+pub(crate) struct Waiter<T, E> {
+    landing: watch::Receiver<Option<Arc<Landing<T, E>>>>,
+    goes_on: Arc<AtomicBool>,
+}
+
 type Sender<T, E> = watch::Sender<Option<Arc<Landing<T, E>>>>;
 
 /// The flights of one guard.
@@ -62,6 +69,7 @@ struct Entry<T, E> {
     number: u64,
     lease_ends: Mono,
     sender: Arc<Sender<T, E>>,
+    goes_on: Arc<AtomicBool>,
 }
 
 /// Beyond this many flights at once, calls go alone.
@@ -82,6 +90,17 @@ pub(crate) enum Part<T, E> {
     Lead(Flight<T, E>),
     /// Goes by itself.
     Alone,
+}
+
+/// What becomes of a flight that no caller has asked for.
+#[derive(Debug)]
+pub(crate) enum Lead<T, E> {
+    /// It has begun.
+    Begun(Flight<T, E>),
+    /// There is one already.
+    UnderWay,
+    /// There are too many.
+    Full,
 }
 
 impl<T, E> Flights<T, E> {
@@ -108,27 +127,62 @@ impl<T, E> Flights<T, E> {
         if let Some(entry) = table.under_way.get(key)
             && now < entry.lease_ends
         {
-            return Part::Join(entry.sender.subscribe());
+            return Part::Join(Waiter {
+                landing: entry.sender.subscribe(),
+                goes_on: Arc::clone(&entry.goes_on),
+            });
         }
         if table.under_way.len() >= UNDER_WAY_MAX {
             return Part::Alone;
         }
+        Part::Lead(self.enter(&mut table, key, lease_ends))
+    }
+
+    /// Starts a flight for `key` that no caller has asked for, which may take until `lease_ends`.
+    pub(crate) fn lead(self: &Arc<Self>, key: &Key, now: Mono, lease_ends: Mono) -> Lead<T, E> {
+        let mut table = self.table.lock();
+        if table
+            .under_way
+            .get(key)
+            .is_some_and(|entry| now < entry.lease_ends)
+        {
+            return Lead::UnderWay;
+        }
+        if table.under_way.len() >= UNDER_WAY_MAX {
+            return Lead::Full;
+        }
+        Lead::Begun(self.enter(&mut table, key, lease_ends))
+    }
+
+    /// Tells whether a flight for `key` is under way that has not outlived its lease.
+    pub(crate) fn is_under_way(&self, key: &Key, now: Mono) -> bool {
+        let table = self.table.lock();
+        table
+            .under_way
+            .get(key)
+            .is_some_and(|entry| now < entry.lease_ends)
+    }
+
+    fn enter(self: &Arc<Self>, table: &mut Table<T, E>, key: &Key, lease_ends: Mono) -> Flight<T, E> {
         let number = self.numbers.fetch_add(1, Ordering::Relaxed);
         let sender = Arc::new(watch::Sender::new(None));
+        let goes_on = Arc::new(AtomicBool::new(false));
         table.under_way.insert(
             key.clone(),
             Entry {
                 number,
                 lease_ends,
                 sender: Arc::clone(&sender),
+                goes_on: Arc::clone(&goes_on),
             },
         );
-        Part::Lead(Flight {
+        Flight {
             flights: Arc::clone(self),
             key: key.clone(),
             number,
             sender,
-        })
+            goes_on,
+        }
     }
 
     /// Lets later callers for `key` start anew. Those who wait already get what they wait for.
@@ -176,18 +230,27 @@ pub(crate) struct Flight<T, E> {
     key: Key,
     number: u64,
     sender: Arc<Sender<T, E>>,
+    /// Somebody has left who wants the result kept.
+    goes_on: Arc<AtomicBool>,
 }
 
 impl<T, E> Flight<T, E> {
     /// Returns a place among those who wait.
     pub(crate) fn waiter(&self) -> Waiter<T, E> {
-        self.sender.subscribe()
+        Waiter {
+            landing: self.sender.subscribe(),
+            goes_on: Arc::clone(&self.goes_on),
+        }
     }
 
-    /// Resolves once nobody waits any more and nobody can join any more.
+    /// Resolves once nobody waits any more and nobody can join any more; never if its result is wanted all the same.
     pub(crate) async fn abandoned(&self) {
         loop {
             self.sender.closed().await;
+            // Whoever sets it still waited then, so this look cannot come too early.
+            if self.goes_on.load(Ordering::Acquire) {
+                return pending().await;
+            }
             if self.flights.take_out(&self.key, self.number, false) {
                 return;
             }
@@ -210,10 +273,17 @@ impl<T, E> Drop for Flight<T, E> {
     }
 }
 
-/// Waits for the landing; `None` when the flight vanished.
-pub(crate) async fn landing<T, E>(mut waiter: Waiter<T, E>) -> Option<Arc<Landing<T, E>>> {
-    let landed = waiter.wait_for(Option::is_some).await.ok()?;
-    landed.clone()
+impl<T, E> Waiter<T, E> {
+    /// Waits for the landing; `None` when the flight vanished.
+    pub(crate) async fn landing(&mut self) -> Option<Arc<Landing<T, E>>> {
+        let landed = self.landing.wait_for(Option::is_some).await.ok()?;
+        landed.clone()
+    }
+
+    /// Leaves, and has the flight go on although nobody may wait for it.
+    pub(crate) fn leave_it_flying(self) {
+        self.goes_on.store(true, Ordering::Release);
+    }
 }
 
 #[cfg(test)]
@@ -248,12 +318,12 @@ mod tests {
     async fn the_second_caller_joins_and_both_get_the_landing() {
         let flights = Arc::new(Flights::new());
         let flight = lead(&flights, "k");
-        let Part::Join(waiter) = flights.part(&key("k"), NOW, NOW.after(LEASE)) else {
+        let Part::Join(mut waiter) = flights.part(&key("k"), NOW, NOW.after(LEASE)) else {
             panic!("not joined")
         };
         flight.land(value(true), NOW);
         assert!(matches!(
-            *landing(waiter).await.unwrap(),
+            *waiter.landing().await.unwrap(),
             Landing::Value { value: 7, .. }
         ));
         assert_eq!(flights.sizes(), (0, 0));
@@ -263,9 +333,9 @@ mod tests {
     async fn a_flight_that_vanishes_is_told_to_those_who_wait_and_leaves_the_table() {
         let flights = Arc::new(Flights::new());
         let flight = lead(&flights, "k");
-        let waiter = flight.waiter();
+        let mut waiter = flight.waiter();
         drop(flight);
-        assert!(landing(waiter).await.is_none());
+        assert!(waiter.landing().await.is_none());
         drop(lead(&flights, "k"));
         assert_eq!(flights.sizes(), (0, 0));
     }

@@ -48,7 +48,7 @@
 //! |---|---|---|---|
 //! | [`Rung::Live`] | asked for this call, or shared with one that was | zero | the dependency answered |
 //! | [`Rung::Fresh`] | the snapshot, younger than [`fresh_for`](ReadBuilder::fresh_for) | known | before anybody is asked |
-//! | [`Rung::Stale`] | the snapshot, at most as old as [`stale`] says | known | the ladder lists it, and live failed |
+//! | [`Rung::Stale`] | the snapshot, at most as old as [`stale`] says | known | the ladder lists it, and live failed; or while it is [refreshed](ReadBuilder::stale_while_revalidate) |
 //! | [`Rung::Default`] | a declared constant or cheap local function | none | the ladder lists it, last |
 //!
 //! The snapshot is the last good answer for the same guard, scope and key. Its age counts from the *beginning* of
@@ -68,7 +68,7 @@
 //! | gone: [`Class::Gone`] | not blamed | the error; the snapshot is retired |
 //! | refusal: [`Class::Refusal`] | not blamed | the error: a real answer is never hidden by old data |
 //! | bug: [`Class::Fault`] | not blamed | the error, [`Reason::Fault`]: a bug is never hidden |
-//! | the work panics | failure | the panic; of a shared attempt [`Reason::Fault`], and who joined it tries once more |
+//! | the work panics | failure | the panic; of a shared attempt [`Reason::Fault`], and one of those who joined it takes over, once |
 //! | a person's [`Hold`] | - | what the hold leaves, [`Reason::Held`] |
 //! | the caller leaves: the future is dropped | not blamed | nothing; counted as [`Ending::Abandoned`] |
 //! | a streamed result breaks off: [`Permit::cut`] | failure | what had come; counted as [`Ending::Cut`] |
@@ -89,13 +89,16 @@
 //!
 //! - [`Read::call`] borrows what it needs. It never joins another call, and is its own probe when one is due.
 //! - [`Read::call_owned`] owns what it needs, so that it can go on without its caller: due probes then run in the
-//!   background while a rung answers, and with [`coalesce`](ReadBuilder::coalesce) calls for one key share an attempt.
+//!   background while a rung answers, so do refreshes, and with [`coalesce`](ReadBuilder::coalesce) calls for one key share an attempt.
 //! - [`Read::call_work`] is the same for work that outlives its result, such as a streamed body; [`Read::call_alone`] too,
 //!   for a result that is one caller's own.
 //!
 //! The first needs no runtime, unless a time limit is declared and the clock is the system's: then a call that has to
 //! wait uses tokio's timer, and outside a runtime fails with [`Misuse::NoTimer`]. The other two use the tokio runtime
 //! they are called in. Dropping any of them, at any moment, leaves permits, counters and the breaker right.
+//!
+//! Traffic that nothing may stand in for, writes above all, goes through a [`Pass`]: the same permits, breaker and holds,
+//! and no method that could answer it from anywhere else, or make it twice.
 //!
 //! # Time
 //!
@@ -143,11 +146,14 @@ mod engine;
 mod event;
 mod flight;
 mod hold;
+#[cfg(feature = "http")]
+pub mod http;
 mod key;
 mod lent;
 mod line;
 mod memory;
 mod parked;
+mod pass;
 mod read;
 mod retired;
 mod tail;
@@ -156,21 +162,22 @@ mod until;
 
 pub use answer::{Answer, Misuse, Unanswered};
 pub use clock::{Clock, ManualClock};
-pub use counts::{Counts, NotKept, RetryCounts};
+pub use counts::{Counts, NotKept, Refreshed, RetryCounts};
 pub use dependency::{BreakerBuilder, Dependency, DependencyBuilder, DependencyStatus};
 pub use engine::{Engine, Resource};
 pub use evenkeel_core::{
-    Advice, BreakerRules, Cause, Class, Criticality, DependencyContract, Ending, HoldMode, Keep, Ladder,
-    LimitRules, Mono, Now, OpenFor, Outage, Problem, Problems, QueueRules, RampRules, Ratio, ReadContract,
-    Reason, RetryRules, Row, Rung, RungRule, Skipped, Skips, Stage, State, Table, Transition, TripRule,
-    Verdict, Wall, WhenBusy,
+    Advice, BreakerRules, Cause, Class, Criticality, DependencyContract, Ending, Facts, HoldMode, Keep,
+    Ladder, LimitRules, Mono, Now, OpenFor, Outage, Over, Problem, Problems, QueueRules, RampRules, Ratio,
+    ReadContract, Reason, RetryRules, Row, Rung, RungRule, Skipped, Skips, SlowRatio, Stage, State, Table,
+    Transition, TripRule, Verdict, Wall, WhenBusy,
 };
 pub use event::{Event, EventKind};
 pub use hold::Hold;
 pub use key::{EmptyScopePart, Scope};
 pub use memory::Memory;
+pub use pass::{Pass, PassBuilder};
 pub use read::{
-    Classified, Classifier, LadderRung, Read, ReadBuilder, Seeded, Terms, Unclassified, Usable, default,
-    stale,
+    Bring, Classified, Classifier, Held, LadderRung, Moment, Read, ReadBuilder, Seeded, Terms, Together,
+    Unclassified, Usable, default, stale,
 };
 pub use ticket::{Call, Permit};

@@ -31,6 +31,10 @@ pub(crate) struct Snapshot<T> {
     pub(crate) observed_wall: Option<Wall>,
     pub(crate) own_limit: Option<Duration>,
     pub(crate) stale_forbidden: bool,
+    /// How long it counts as fresh, where that is its own.
+    lifetime: Option<Duration>,
+    /// Its own window beyond that.
+    revalidate: Option<Duration>,
     bytes: u64,
 }
 
@@ -41,6 +45,8 @@ impl<T> Snapshot<T> {
             own_limit: self.own_limit,
             forbidden: !usable,
             stale_forbidden: self.stale_forbidden,
+            lifetime: self.lifetime,
+            revalidate: self.revalidate,
         }
     }
 
@@ -87,11 +93,11 @@ impl<T> fmt::Debug for Memory<T> {
 
 /// The index is given hashes, which need no hashing.
 #[derive(Clone, Default)]
-struct AlreadyHashed;
+pub(crate) struct AlreadyHashed;
 
 /// Hands a number on as its own hash.
 #[derive(Default)]
-struct AsItIs(u64);
+pub(crate) struct AsItIs(u64);
 
 impl BuildHasher for AlreadyHashed {
     type Hasher = AsItIs;
@@ -138,7 +144,7 @@ pub(crate) enum Put {
 }
 
 /// What a snapshot costs beside its value and key: index entry, counters, the snapshot's own fields.
-const OVERHEAD: u64 = 208;
+const OVERHEAD: u64 = 240;
 
 impl<T> Memory<T> {
     /// What a guard that keeps snapshots uses when it is given no store.
@@ -251,6 +257,8 @@ impl<T> Memory<T> {
             observed_wall,
             own_limit,
             stale_forbidden,
+            lifetime,
+            revalidate,
         } = entry;
         let snapshot = Arc::new(Snapshot {
             key: SmallVec::from_slice(key),
@@ -259,6 +267,8 @@ impl<T> Memory<T> {
             observed_wall,
             own_limit,
             stale_forbidden,
+            lifetime,
+            revalidate,
             bytes,
         });
         let too_big = bytes > self.largest();
@@ -299,6 +309,8 @@ pub(crate) struct Entry {
     pub(crate) observed_wall: Option<Wall>,
     pub(crate) own_limit: Option<Duration>,
     pub(crate) stale_forbidden: bool,
+    pub(crate) lifetime: Option<Duration>,
+    pub(crate) revalidate: Option<Duration>,
 }
 
 #[cfg(test)]

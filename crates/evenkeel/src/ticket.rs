@@ -171,6 +171,13 @@ impl<'a> Ticket<'a> {
         }
     }
 
+    /// See [`Pass::disregard_time`].
+    pub(crate) fn disregard_time(&mut self) {
+        if let Some(pass) = &mut self.pass {
+            pass.disregard_time();
+        }
+    }
+
     pub(crate) fn is_probe(&self) -> bool {
         self.pass.as_ref().is_some_and(Pass::is_probe)
     }
@@ -207,12 +214,12 @@ impl<'a> Ticket<'a> {
     pub(crate) fn owe(&mut self, tail: &Tail, class: Class, superseded: Option<Box<Superseded>>) {
         let now = self.dependency.engine.now().mono;
         let seat = &self.dependency.seat;
-        if self
-            .pass
-            .as_mut()
-            .is_some_and(|pass| !seat.answered(pass, class, now))
-        {
-            self.settle(class, true, now);
+        if let Some(pass) = self.pass.as_mut() {
+            let (waits, slow) = seat.answered(pass, class, lane(), now);
+            self.dependency.changed(slow);
+            if !waits {
+                self.settle(class, true, now);
+            }
         }
         let due = Due {
             pass: self.pass.take(),
@@ -227,12 +234,45 @@ impl<'a> Ticket<'a> {
         self.is_probe() || self.dependency.seat.counts_by_time()
     }
 
+    /// Returns the mark to be kept while the work waits, and what to do when it becomes slow.
+    pub(crate) fn waiting(&mut self) -> (&mut bool, Crossing<'_>) {
+        let crossing = Crossing {
+            dependency: &self.dependency,
+            pass: &mut self.pass,
+        };
+        (&mut self.parked, crossing)
+    }
+
+    /// Returns when the attempt becomes slow, if the breaker wants to know and it ends no sooner.
+    pub(crate) fn slow_at(&self) -> Option<Mono> {
+        let at = self.dependency.seat.slow_at(self.pass.as_ref()?)?;
+        (self.limit.at().is_none_or(|limit| at < limit)).then_some(at)
+    }
+
     /// Gives the verdict. `blame` is false where a failure is not the dependency's doing.
     pub(crate) fn settle(&mut self, class: Class, blame: bool, now: Mono) {
         if let Some(pass) = self.pass.take() {
             self.dependency.attempted(class);
             self.dependency
                 .changed(self.dependency.seat.settle(pass, class, blame, lane(), now));
+        }
+    }
+}
+
+/// An attempt that waits and may become slow.
+#[derive(Debug)]
+pub(crate) struct Crossing<'t> {
+    dependency: &'t Inner,
+    pass: &'t mut Option<Pass>,
+}
+
+impl Crossing<'_> {
+    /// Counts it as slow, now that it is.
+    pub(crate) fn cross(&mut self) {
+        if let Some(pass) = self.pass {
+            let now = self.dependency.engine.now().mono;
+            self.dependency
+                .changed(self.dependency.seat.crossed(pass, lane(), now));
         }
     }
 }

@@ -64,6 +64,26 @@ pub(crate) fn until<F: Future>(
     }
 }
 
+/// The same, with one look in between: where the work is not done at `mark`, which is before the limit, `passed` is
+/// called once and the work goes on. Where no timer could wake for the mark, nobody looks.
+pub(crate) async fn until_past<F: Future>(
+    clock: &Clock,
+    mark: Mono,
+    passed: impl FnOnce(),
+    limit: Option<Mono>,
+    mut work: Pin<&mut F>,
+) -> Outcome<F::Output> {
+    match until(clock, Some(mark), work.as_mut()).await {
+        outcome @ (Outcome::AtOnce(_) | Outcome::Later(_)) => return outcome,
+        Outcome::OutOfTime => passed(),
+        Outcome::NoTimer => {}
+    }
+    match until(clock, limit, work).await {
+        Outcome::AtOnce(result) => Outcome::Later(result),
+        outcome @ (Outcome::Later(_) | Outcome::OutOfTime | Outcome::NoTimer) => outcome,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -215,7 +215,7 @@ async fn a_flight_stops_when_nobody_waits_for_it_any_more() {
 }
 
 #[tokio::test]
-async fn a_leader_whose_work_panics_fails_and_is_replaced_once_for_those_who_wait() {
+async fn case_035_e55_a_leader_whose_work_panics_fails_and_exactly_one_of_those_who_wait_takes_over() {
     let (_, guard) = guard(|b| b);
     let origin = Origin::default();
     let broken = tokio::spawn({
@@ -241,8 +241,8 @@ async fn a_leader_whose_work_panics_fails_and_is_replaced_once_for_those_who_wai
 }
 
 #[tokio::test]
-async fn after_two_flights_that_vanished_a_caller_goes_alone() {
-    let mut went_alone = 0;
+async fn g01_after_two_flights_that_vanished_those_who_wait_fail_and_nobody_asks_a_third_time() {
+    let mut failed = 0;
     for _ in 0..100 {
         let (_, guard) = guard(|b| b);
         let origin = Origin::default();
@@ -259,17 +259,24 @@ async fn after_two_flights_that_vanished_a_caller_goes_alone() {
         origin.open();
         settle().await;
         assert_eq!((origin.asked(), guard.flights().0), (2, 1));
-        // If it is the second that leads and breaks too, the patient one goes alone: no third flight.
         origin.open();
         settle().await;
-        went_alone += u32::from(origin.asked() == 3);
-        assert_eq!(guard.flights(), (0, 0));
-        origin.open();
-        assert_eq!(live(patient.await.unwrap()), 7);
+        assert_eq!((origin.asked(), guard.flights()), (2, (0, 0)));
         assert!(first.await.unwrap().is_err());
-        assert_eq!(second.await.unwrap().is_err(), origin.asked() == 3);
+        let (second, patient) = (second.await.unwrap(), patient.await.unwrap());
+        // If it is the second that leads and breaks too, the patient one is told so.
+        if let Err(unanswered) = patient {
+            assert_eq!(
+                (unanswered.ending, unanswered.reason),
+                (Ending::Failed, Some(Reason::Fault))
+            );
+            assert!(second.is_err());
+            failed += 1;
+        } else {
+            assert_eq!(live(second), 7);
+        }
     }
-    assert!(went_alone > 0, "chance never let the second lead");
+    assert!(failed > 0, "chance never let the second lead");
 }
 
 #[tokio::test]

@@ -7,8 +7,9 @@ mod support;
 use std::{collections::BTreeSet, fmt::Write as _, time::Duration};
 
 use evenkeel::{
-    BreakerBuilder, Class, DependencyBuilder, Engine, Hold, HoldMode, Keep, LimitRules, ManualClock, Memory,
-    Problem, RampRules, Read, ReadBuilder, Row, Terms, Verdict, WhenBusy, default, stale,
+    Advice, BreakerBuilder, Class, Criticality, DependencyBuilder, Engine, Hold, HoldMode, Keep, LimitRules,
+    ManualClock, Memory, Over, Problem, RampRules, Read, ReadBuilder, RetryRules, Row, Terms, Verdict,
+    WhenBusy, default, stale,
 };
 use support::{Fail, MS, Origin, SECOND, engine, settle, wall};
 
@@ -32,8 +33,20 @@ async fn day(clock: &ManualClock, guard: &Read<u32, Fail>) -> String {
         ("another outage", Err(Fail::Down)),
     ] {
         let end = guard.call((), "k", |_| origin.clone().ask_now(says)).await;
-        note(what, &end);
+        note(what, &(end, guard.dependency().hushed_until()));
     }
+    let repeated = tokio::spawn({
+        let (guard, origin) = (guard.clone(), origin.clone());
+        let work = move |_| origin.clone().ask_now(Err(Fail::Down));
+        async move { guard.call_repeatable((), "again", work).await }
+    });
+    settle().await;
+    clock.advance(60 * SECOND);
+    note(
+        "one that may be repeated",
+        &(repeated.await, guard.dependency().retries()),
+    );
+    note("how much it matters", &guard.criticality());
     clock.advance(30 * SECOND);
     let slow = tokio::spawn({
         let (guard, origin) = (guard.clone(), origin.clone());
@@ -54,6 +67,9 @@ async fn day(clock: &ManualClock, guard: &Read<u32, Fail>) -> String {
         .collect();
     settle().await;
     note("four at once", &origin.inside());
+    clock.advance(200 * MS);
+    settle().await;
+    note("0.2 seconds later", &origin.inside());
     for round in 0..4 {
         origin.open();
         settle().await;
@@ -101,6 +117,27 @@ const SETTINGS: &[(&str, Change, Change)] = &[
         |_, b| b.breaker(|b| b.consecutive(1)).ramp_rules(RampRules::default()),
     ),
     ("learned_limit", |_, b| b, |_, b| b.learned_limit(ONE_AT_FIRST)),
+    ("retry", |_, b| b, |_, b| b.retry(RetryRules::DEFAULT)),
+    (
+        "queue",
+        |_, b| b.concurrency(1),
+        |_, b| b.concurrency(1).queue(4, 60 * SECOND),
+    ),
+    (
+        "criticality",
+        |_, b| b,
+        |_, b| b.criticality(Criticality::Sheddable),
+    ),
+    (
+        "advice",
+        |_, b| b,
+        |_, b| b.advice(|_| Advice::After(20 * SECOND)),
+    ),
+    (
+        "advice_of",
+        |_, b| b.class_of(|_| Class::Busy),
+        |_, b| b.advice_of(|_| Advice::After(20 * SECOND)),
+    ),
     (
         "uses",
         |_, b| b,
@@ -165,6 +202,26 @@ const SETTINGS: &[(&str, Change, Change)] = &[
     ),
     ("coalesce", |_, b| b, |_, b| b.coalesce()),
     ("share_if", |_, b| b.coalesce(), |_, b| b.share_if(|_| false)),
+    (
+        "stale_while_revalidate",
+        |_, b| b.fresh_for(500 * MS).ladder([stale(60 * SECOND)]),
+        |_, b| b.stale_while_revalidate(SECOND),
+    ),
+    (
+        "own_lifetimes",
+        |_, b| {
+            b.ladder([stale(60 * SECOND)]).terms(|_| Terms {
+                lifetime: Some(SECOND),
+                ..Terms::default()
+            })
+        },
+        |_, b| b.own_lifetimes(),
+    ),
+    (
+        "soft_timeout",
+        |_, b| b.timeout(2 * SECOND).ladder([stale(60 * SECOND)]),
+        |_, b| b.soft_timeout(100 * MS),
+    ),
 ];
 
 /// Settings that change the type of the contract, which a list of one type cannot hold. They have tests below.
@@ -222,6 +279,8 @@ const OF_DEPENDENCIES: &[(&str, DependencyChange)] = &[
         b.breaker(|b| b.consecutive(1)).ramp_rules(RampRules::default())
     }),
     ("learned_limit", |_, b| b.learned_limit(ONE_AT_FIRST)),
+    ("retry", |_, b| b.retry(RetryRules::DEFAULT)),
+    ("queue", |_, b| b.concurrency(1).queue(4, 60 * SECOND)),
     ("uses", |engine, b| b.uses(&engine.resource("r", 2).unwrap())),
     ("row", |_, b| {
         b.row(
@@ -272,6 +331,16 @@ const OF_BREAKERS: &[(&str, BreakerChange, BreakerChange)] = &[
         "failure_ratio",
         |b| b.consecutive(100),
         |b| b.failure_ratio(1, SECOND, 1),
+    ),
+    (
+        "failure_ratio_over",
+        |b| b.consecutive(100),
+        |b| b.failure_ratio_over(1, Over::Calls(5), 1),
+    ),
+    (
+        "slow_ratio",
+        |b| b.consecutive(100),
+        |b| b.slow_ratio(MS, 1, Over::Calls(5), 1),
     ),
     (
         "open_for",
@@ -325,7 +394,10 @@ fn settings_of(source: &str, builder: &str) -> BTreeSet<String> {
 #[test]
 fn no_setting_is_missing_from_the_lists_above() {
     let names = |names: &[&str]| names.iter().map(ToString::to_string).collect::<BTreeSet<_>>();
-    let read = include_str!("../src/read/builder.rs");
+    let read = concat!(
+        include_str!("../src/read/builder.rs"),
+        include_str!("../src/read/build_refresh.rs"),
+    );
     let dependency = include_str!("../src/dependency.rs");
     let listed: Vec<_> = SETTINGS
         .iter()

@@ -15,8 +15,8 @@ use std::{
 };
 
 use evenkeel::{
-    Dependency, Ending, Engine, Hold, HoldMode, ManualClock, Memory, Mono, Permit, Read, Reason, Resource,
-    Rung, default, stale,
+    Dependency, Ending, Engine, Hold, HoldMode, ManualClock, Memory, Mono, Permit, Read, Reason, Refreshed,
+    Resource, Rung, default, stale,
 };
 use support::{Fail, MS, Origin, SECOND, engine, wall};
 use tokio::{runtime::Handle, task::JoinHandle};
@@ -24,6 +24,8 @@ use tokio::{runtime::Handle, task::JoinHandle};
 const CALLS: u64 = 100_000;
 const SEED: u64 = 20_251_129;
 const FRESH: Duration = Duration::from_millis(40);
+const SOFT: Duration = Duration::from_millis(60);
+const WINDOW: Duration = Duration::from_millis(40);
 const STALE: Duration = Duration::from_millis(400);
 const PERMITS: u32 = 8;
 const BROKEN: &str = "the wrapped code breaks, as this test wants";
@@ -166,6 +168,7 @@ impl Stage {
         };
         let guards = [
             start("plain")
+                .soft_timeout(SOFT)
                 .ladder([
                     stale(STALE),
                     default(|| Value {
@@ -179,6 +182,7 @@ impl Stage {
                 .coalesce()
                 .share_if(|value| value.of.as_ref().is_some_and(|(_, key)| *key != 3))
                 .fresh_for(FRESH)
+                .stale_while_revalidate(WINDOW)
                 .ladder([stale(STALE)])
                 .build()
                 .unwrap(),
@@ -257,6 +261,9 @@ impl Stage {
                     }
                     match answer.rung {
                         Rung::Fresh => assert!(age < FRESH && answer.reason.is_none()),
+                        Rung::Stale if answer.reason == Some(Reason::Revalidating) => {
+                            assert!((FRESH..=FRESH + WINDOW).contains(&age));
+                        }
                         Rung::Stale => assert!(age <= STALE && answer.reason.is_some()),
                         Rung::Live | Rung::Default => {}
                     }
@@ -411,8 +418,23 @@ async fn a_hundred_thousand_calls_end_once_each_and_leave_nothing_behind() {
             .into_iter()
             .map(|ending| counts[0].get(ending, Some(reason)) + counts[1].get(ending, Some(reason)))
             .sum();
-        let never = matches!(reason, Reason::Cut | Reason::ErrorAnswer | Reason::Ramping);
+        let never = matches!(
+            reason,
+            Reason::Cut | Reason::ErrorAnswer | Reason::Ramping | Reason::QueueExpired | Reason::Shed
+        );
         assert_eq!(seen > 0, !never, "{reason}: {seen}");
+    }
+    for end in [
+        Refreshed::Kept,
+        Refreshed::NotKept,
+        Refreshed::Failed,
+        Refreshed::Refused,
+    ] {
+        assert!(
+            counts[1].refreshes(end) > 10,
+            "{end:?}: {}",
+            counts[1].refreshes(end)
+        );
     }
     assert!(counts[1].joined() > 100 && broken > 10 && aborted > 100);
     for state in [

@@ -320,9 +320,41 @@ fn rules_of_retries_that_cannot_hold_are_problems_with_a_way_out() {
 }
 
 #[test]
-fn rules_of_ramp_and_learned_limit_that_cannot_hold_are_problems_with_a_way_out() {
+fn rules_of_breaker_ramp_and_learned_limit_that_cannot_hold_are_problems_with_a_way_out() {
     let off = "breaker = \"off\"\nramp = { stages = [10, 100] }";
     for (written, parts) in [
+        (
+            "breaker = { window = \"5s\", window_calls = 50 }",
+            [
+                "dependencies.catalog.breaker.window_calls: set beside `window` (5s)",
+                "a window of time or one of calls",
+                "remove one of them",
+            ],
+        ),
+        (
+            "breaker = { window_calls = 5 }",
+            [
+                "dependencies.catalog.breaker.window_calls: 5",
+                "`min_calls` (20) or more",
+                "raise it, or lower `min_calls`",
+            ],
+        ),
+        (
+            "breaker = { slow_ratio = \"20%\" }",
+            [
+                "dependencies.catalog.breaker.slow_ratio: set without `slow_after`",
+                "a share of calls that take longer",
+                "add `slow_after",
+            ],
+        ),
+        (
+            "breaker = { slow_after = \"1s\" }",
+            [
+                "dependencies.catalog.breaker.slow_after: 1s, not shorter than the timeout of 1s",
+                "less than `timeout`",
+                "lower it, or raise `timeout`",
+            ],
+        ),
         (
             "ramp = \"on\"",
             [

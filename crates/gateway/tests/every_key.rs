@@ -12,7 +12,7 @@ mod room;
 
 use std::{collections::BTreeSet, future::Future, pin::Pin, process::Command, time::Duration};
 
-use evenkeel_core::{BreakerRules, OpenFor};
+use evenkeel_core::{BreakerRules, OpenFor, Over};
 use evenkeel_gateway::{config, workers};
 use kit::{Bench, Client, NO_BREAKER, Origin, Reply, STALE, contract, contract_with, get, get_admin, until};
 
@@ -53,7 +53,14 @@ const CHECKS: &[(&str, &str, Check)] = &[
         "window",
         check!(rule("window = \"20s\"")),
     ),
+    (
+        "dependencies.<name>.breaker",
+        "window_calls",
+        check!(window_calls()),
+    ),
     ("dependencies.<name>.breaker", "min_calls", check!(min_calls())),
+    ("dependencies.<name>.breaker", "slow_after", check!(slow_after())),
+    ("dependencies.<name>.breaker", "slow_ratio", check!(slow_ratio())),
     ("dependencies.<name>.breaker", "open_for", check!(open_for())),
     (
         "dependencies.<name>.breaker",
@@ -129,6 +136,46 @@ const CHECKS: &[(&str, &str, Check)] = &[
         "linger",
         check!(load::linger()),
     ),
+    (
+        "dependencies.<name>",
+        "rewrite",
+        check!(rewrites("host = \"upstream\"")),
+    ),
+    (
+        "dependencies.<name>.rewrite",
+        "host",
+        check!(rewrites("host = \"b.example\"")),
+    ),
+    (
+        "dependencies.<name>.rewrite",
+        "strip_prefix",
+        check!(rewrites("strip_prefix = \"/r\"")),
+    ),
+    (
+        "dependencies.<name>.rewrite",
+        "add_prefix",
+        check!(rewrites("add_prefix = \"/v1\"")),
+    ),
+    (
+        "dependencies.<name>.rewrite",
+        "set_request",
+        check!(rewrites("set_request = { x-a = \"1\" }")),
+    ),
+    (
+        "dependencies.<name>.rewrite",
+        "remove_request",
+        check!(rewrites("remove_request = [\"x-b\"]")),
+    ),
+    (
+        "dependencies.<name>.rewrite",
+        "set_response",
+        check!(rewrites("set_response = { x-a = \"1\" }")),
+    ),
+    (
+        "dependencies.<name>.rewrite",
+        "remove_response",
+        check!(rewrites("remove_response = [\"x-c\"]")),
+    ),
     ("routes", "name", check!(name())),
     ("routes", "match", check!(path())),
     ("routes", "class", check!(class())),
@@ -141,7 +188,13 @@ const CHECKS: &[(&str, &str, Check)] = &[
     ("routes", "keep_if", check!(keep_if_status())),
     ("routes", "max_body", check!(max_body())),
     ("routes", "coalesce", check!(coalesce())),
+    ("routes", "soft_timeout", check!(soft_timeout())),
+    ("routes", "other_methods", check!(other_methods())),
+    ("routes", "max_request_body", check!(max_request_body())),
     ("routes.match", "path", check!(path())),
+    ("routes.match", "host", check!(host())),
+    ("routes.match", "method", check!(method())),
+    ("routes.match", "header", check!(header())),
     ("routes.ladder", "stale", check!(stale())),
     (
         "routes.ladder",
@@ -413,6 +466,57 @@ async fn min_calls() {
     assert!(!is_open("min_calls = 6", 2, 2).await);
 }
 
+/// Failures that lie hours apart open it where calls are counted and not the time.
+async fn window_calls() {
+    for (rules, expected) in [("window_calls = 4", 503), ("", 502)] {
+        let origin = dead().await;
+        let breaker =
+            format!("breaker = {{ consecutive = 1000, min_calls = 3, {rules} }}").replace(", }", " }");
+        let bench = Bench::with_manual_clock(&contract(origin.address, &breaker, "")).await;
+        for _ in 0..3 {
+            bench.advance(Duration::from_secs(3600));
+            bench.get("/r/1").await;
+        }
+        assert_eq!(bench.get("/r/1").await.status, expected, "{rules}");
+    }
+}
+
+/// Makes answers that take a while, and then as many requests as in `asks`; returns the status of the last.
+async fn after_slow(rules: &str, asks: usize) -> u16 {
+    let origin = Origin::always(Reply::ok("x").wait(Duration::from_millis(40))).await;
+    let breaker = format!(
+        "breaker = {{ consecutive = 1000, min_calls = 2, open_for = \"1h\", open_for_max = \"1h\", {rules} }}"
+    );
+    let bench = Bench::start(&contract(origin.address, &breaker.replace(", }", " }"), "")).await;
+    for _ in 1..asks {
+        bench.get("/r/1").await;
+    }
+    bench.get("/r/1").await.status
+}
+
+async fn slow_after() {
+    assert_eq!(after_slow("slow_after = \"10ms\"", 3).await, 503);
+    assert_eq!(after_slow("slow_after = \"990ms\"", 3).await, 200);
+    assert_eq!(after_slow("", 3).await, 200);
+}
+
+/// One answer of three is quick.
+async fn slow_ratio() {
+    for (share, expected) in [("60%", 503), ("70%", 200)] {
+        let waits = [0, 40, 40, 0].map(|millis| Reply::ok("x").wait(Duration::from_millis(millis)));
+        let origin = Origin::start(kit::in_turn(waits.to_vec())).await;
+        let breaker = format!(
+            "breaker = {{ consecutive = 1000, min_calls = 3, open_for = \"1h\", open_for_max = \"1h\", \
+             slow_after = \"20ms\", slow_ratio = \"{share}\" }}"
+        );
+        let bench = Bench::start(&contract(origin.address, &breaker, "")).await;
+        for _ in 0..3 {
+            bench.get("/r/1").await;
+        }
+        assert_eq!(bench.get("/r/1").await.status, expected, "{share}");
+    }
+}
+
 async fn open_for() {
     for (span, expected) in [("1s", "1"), ("30s", "30")] {
         let origin = dead().await;
@@ -450,7 +554,10 @@ async fn rule(key: &str) {
     };
     let shown = format!(
         "window {:?} open_for_max {longest:?} jitter {jitter_ppm} probes {} close_after {} lease {:?}",
-        after.ratio.unwrap().window,
+        match after.ratio.unwrap().window {
+            Over::Time(span) => span,
+            Over::Calls(_) => Duration::ZERO,
+        },
         after.probes,
         after.close_after,
         after.lease,
@@ -496,12 +603,91 @@ async fn path() {
     assert_eq!(status(&text.replace("/r/{id}", "/s/{id}")).await, 404);
 }
 
+/// What the origin sees, or what the client sees, is not what it is without the rewriting.
+async fn rewrites(rewrite: &str) {
+    let mut outcomes = Vec::new();
+    for dependency in [String::new(), format!("rewrite = {{ {rewrite} }}")] {
+        let origin = Origin::always(Reply::ok("body").header("x-c", "1")).await;
+        let bench = Bench::start(&contract(origin.address, &dependency, "")).await;
+        let answer = bench.get_with("/r/1", &[("x-b", "1")]).await;
+        let seen = origin.seen().pop().unwrap();
+        let fields: Vec<(String, String)> = answer
+            .headers
+            .into_iter()
+            .filter(|(name, _)| name.starts_with("x-"))
+            .collect();
+        outcomes.push((seen.line, seen.headers, fields));
+    }
+    assert_ne!(outcomes[0], outcomes[1], "{rewrite}");
+}
+
+/// Returns the status of a GET to `shop.example` where `match` has this condition.
+async fn status_where(condition: &str) -> u16 {
+    let origin = ok().await;
+    let text = contract(origin.address, "", "").replace("/r/{id}\"", &format!("/r/{{id}}\", {condition}"));
+    let bench = Bench::start(&text).await;
+    bench.get_with("/r/1", &[("x-beta", "1")]).await.status
+}
+
+async fn host() {
+    assert_eq!(status_where("host = [\"shop.example\"]").await, 200);
+    assert_eq!(status_where("host = [\"*.shop.example\"]").await, 404);
+}
+
+async fn method() {
+    assert_eq!(status_where("method = [\"GET\"]").await, 200);
+    assert_eq!(status_where("method = [\"HEAD\"]").await, 405);
+}
+
+async fn header() {
+    assert_eq!(status_where("header = { x-beta = \"1\" }").await, 200);
+    assert_eq!(status_where("header = { x-beta = \"2\" }").await, 404);
+}
+
 async fn class() {
     let origin = ok().await;
-    for class in ["protect", "operate", "page", "pass", ""] {
+    for class in ["protect", "operate", "page", "Pass", ""] {
         let text =
             contract(origin.address, "", "").replace("class = \"read\"", &format!("class = \"{class}\""));
         assert!(config::parse("c", &text).is_err(), "{class}");
+    }
+    for (class, status) in [("read", 405), ("pass", 200)] {
+        let text =
+            contract(origin.address, "", "").replace("class = \"read\"", &format!("class = \"{class}\""));
+        assert_eq!(post(&text, "").await, status, "{class}");
+    }
+}
+
+/// Returns the status of the answer to a POST with this body.
+async fn post(contract: &str, body: &str) -> u16 {
+    let bench = Bench::start(contract).await;
+    let mut client = Client::connect(bench.address()).await;
+    let length = body.len();
+    client
+        .send(&format!(
+            "POST /r/1 HTTP/1.1\r\nhost: a\r\ncontent-length: {length}\r\n\r\n{body}"
+        ))
+        .await;
+    client.answer(false).await.status
+}
+
+async fn other_methods() {
+    let origin = ok().await;
+    for (word, status) in [("refuse", 405), ("pass", 200)] {
+        let text = contract(origin.address, "", &format!("other_methods = \"{word}\""));
+        assert_eq!(post(&text, "").await, status, "{word}");
+    }
+}
+
+async fn max_request_body() {
+    let origin = ok().await;
+    for (most, status) in [("4B", 413), ("5B", 200)] {
+        let route = format!("other_methods = \"pass\"\nmax_request_body = \"{most}\"");
+        assert_eq!(
+            post(&contract(origin.address, "", &route), "hello").await,
+            status,
+            "{most}"
+        );
     }
 }
 
@@ -674,5 +860,43 @@ async fn coalesce() {
             assert_eq!(call.await.unwrap().status, 200);
         }
         assert_eq!(origin.hits(), hits, "{shared}");
+    }
+}
+
+async fn soft_timeout() {
+    for (soft, rung, reason) in [("50ms", "stale", Some("slow")), ("900ms", "fresh", None)] {
+        let origin = ok().await;
+        let route = format!("{STALE}\nsoft_timeout = \"{soft}\"");
+        let bench = Bench::start(&contract(origin.address, "", &route)).await;
+        bench.get("/r/1").await;
+        origin.script(|_| Reply::ok("x").wait(Duration::from_millis(400)));
+        let answer = bench.get("/r/1").await;
+        assert_eq!(answer.freshness(), rung, "{soft}");
+        let said = answer.header("degraded");
+        assert_eq!(
+            said.is_some_and(|said| said.contains("reason=slow")),
+            reason.is_some(),
+            "{soft}"
+        );
+    }
+    for (route, place) in [
+        ("soft_timeout = \"50ms\"", "set without a stale rung"),
+        (
+            "ladder = [ { stale = \"60s\" } ]\nsoft_timeout = \"1s\"",
+            "ends the attempt after \"1s\"",
+        ),
+        (
+            "ladder = [ { stale = \"60s\" } ]\nsoft_timeout = \"3s\"",
+            "the deadline ends the call",
+        ),
+        ("ladder = [ { stale = \"60s\" } ]\nsoft_timeout = 5", "5"),
+    ] {
+        let problems = config::parse("c", &contract("127.0.0.1:1".parse().unwrap(), "", route))
+            .unwrap_err()
+            .to_string();
+        assert!(
+            problems.contains(".soft_timeout: ") && problems.contains(place),
+            "{problems}"
+        );
     }
 }

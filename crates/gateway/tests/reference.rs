@@ -6,7 +6,7 @@ use std::{collections::BTreeSet, path::Path, time::Duration};
 use evenkeel_core::{BreakerRules, Criticality, LimitRules, RampRules, RetryRules};
 use evenkeel_gateway::{
     config::{self, DefaultAnswer, Dependency, Gateway, Route, keys, room, units::show_duration},
-    proxy::{FIELDS_MAX, IDLE_MAX, Limits, RESPONSE_HEAD_MAX, RETRY_AFTER_DEFAULT},
+    proxy::{FIELDS_MAX, IDLE_MAX, LINGER, LINGER_BYTES, Limits, RESPONSE_HEAD_MAX, RETRY_AFTER_DEFAULT},
     telemetry::series,
 };
 
@@ -77,6 +77,7 @@ fn defaults() -> Vec<(String, String)> {
         ),
         (format!("{breaker}.window"), span(Dependency::WINDOW)),
         (format!("{breaker}.min_calls"), Dependency::MIN_CALLS.to_string()),
+        (format!("{breaker}.slow_ratio"), share(Dependency::SLOW_RATIO_PPM)),
         (format!("{breaker}.open_for"), span(BreakerRules::OPEN_FOR_FIRST)),
         (
             format!("{breaker}.open_for_max"),
@@ -109,6 +110,10 @@ fn defaults() -> Vec<(String, String)> {
             format!("\"{}\"", Criticality::default()),
         ),
         ("routes.max_body".to_owned(), mib(Route::MAX_BODY)),
+        (
+            "routes.max_request_body".to_owned(),
+            mib(usize::try_from(Route::MAX_REQUEST_BODY).unwrap()),
+        ),
         (
             "routes.ladder.default.cache_control".to_owned(),
             format!("\"{}\"", DefaultAnswer::CACHE_CONTROL),
@@ -192,6 +197,16 @@ fn the_limits_on_the_contract_page_are_those_in_force() {
         format!(
             "| pause inside a streamed body | {} s |",
             limits.stream_idle.as_secs()
+        ),
+        format!(
+            "| pause inside the body of a request | {} s |",
+            limits.upload_idle.as_secs()
+        ),
+        format!("from the first wait | {} s |", limits.upload.as_secs()),
+        format!(
+            "| what is still read of a body whose request has been answered | {} MiB, {} s |",
+            LINGER_BYTES >> 20,
+            LINGER.as_secs()
         ),
         format!("| idle connections per worker and dependency | {IDLE_MAX} |"),
         format!(

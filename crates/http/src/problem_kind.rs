@@ -50,6 +50,8 @@ pub enum ProblemKind {
     WrongHost,
     /// The route does not cover the method.
     MethodNotAllowed,
+    /// No route of this gateway takes the method.
+    MethodNotImplemented,
     /// The request did not arrive in time.
     RequestTimedOut,
     /// The request body is over the limit.
@@ -71,7 +73,7 @@ struct Row {
 
 impl ProblemKind {
     /// Every kind, in the order of the reference page.
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 24] = [
         Self::BreakerOpen,
         Self::ProbeFailed,
         Self::AtCapacity,
@@ -91,6 +93,7 @@ impl ProblemKind {
         Self::NoSuchRoute,
         Self::WrongHost,
         Self::MethodNotAllowed,
+        Self::MethodNotImplemented,
         Self::RequestTimedOut,
         Self::BodyTooLarge,
         Self::TargetTooLong,
@@ -290,18 +293,26 @@ impl ProblemKind {
                 meaning: "The `Allow` field lists the methods it takes.",
                 retry_after: false,
             },
+            Self::MethodNotImplemented => Row {
+                word: "method-not-implemented",
+                status: StatusCode::NOT_IMPLEMENTED,
+                title: "No address here takes this method",
+                meaning: "CONNECT and TRACE are not forwarded: the one would open a tunnel past every rule, the other \
+                          would send the request's credentials back.",
+                retry_after: false,
+            },
             Self::RequestTimedOut => Row {
                 word: "request-timed-out",
                 status: StatusCode::REQUEST_TIMEOUT,
                 title: "The request did not arrive in time",
-                meaning: "Its head or body came too slowly. It was not sent on.",
+                meaning: "Its head or body came too slowly. `detail` says whether a part of it was sent on.",
                 retry_after: false,
             },
             Self::BodyTooLarge => Row {
                 word: "body-too-large",
                 status: StatusCode::PAYLOAD_TOO_LARGE,
                 title: "The request body is too large",
-                meaning: "It is over the limit of this route.",
+                meaning: "It is over the limit of this route. `detail` says whether a part of it was sent on.",
                 retry_after: false,
             },
             Self::TargetTooLong => Row {

@@ -6,8 +6,8 @@ use core::time::Duration;
 use std::cell::RefCell;
 
 use evenkeel_core::{
-    BreakerRules, Dependency, DependencyDraft, Exclusive, LimitRules, OpenFor, Problems, RampRules, Ratio,
-    ReadContract, ReadDraft, RungRule, Steering,
+    BreakerRules, Dependency, DependencyDraft, Exclusive, LimitRules, OpenFor, Over, Problems, RampRules,
+    Ratio, ReadContract, ReadDraft, RungRule, Steering,
 };
 
 use crate::source::{Mode, SourceModel};
@@ -63,7 +63,7 @@ pub fn shipped_dependency() -> DependencyDraft {
             consecutive: Some(5),
             ratio: Some(Ratio {
                 failures_ppm: 500_000,
-                window: Duration::from_secs(10),
+                window: Over::Time(Duration::from_secs(10)),
                 min_calls: 20,
             }),
             open_for: OpenFor::Timed {

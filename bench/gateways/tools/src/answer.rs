@@ -54,13 +54,26 @@ pub fn body() -> Vec<u8> {
     text.into_bytes()
 }
 
+/// Name of the field that tells when an answer was made, in lower case.
+pub const MADE_AT: &str = "x-made-at";
+
 /// Appends a whole HTTP/1.1 answer, or a 404 without a body when no rule names the target.
 ///
-/// `date` is an HTTP-date (RFC 9110 §5.6.7), `body` what [`body`] returned.
-pub fn write_answer(out: &mut Vec<u8>, keeping: Option<Keeping>, date: &str, body: &[u8]) {
+/// `date` is an HTTP-date (RFC 9110 §5.6.7), `body` what [`body`] returned. `made_at` goes into
+/// [`MADE_AT`]: milliseconds since 1970, by which a client tells how old a kept answer is. `Age`
+/// would be the cache's word for it, in whole seconds.
+pub fn write_answer(
+    out: &mut Vec<u8>,
+    keeping: Option<Keeping>,
+    date: &str,
+    made_at: Option<u64>,
+    body: &[u8],
+) {
     let written = match keeping {
-        Some(Keeping::NoStore) => write_head(out, date, format_args!("no-store")),
-        Some(Keeping::MaxAge(seconds)) => write_head(out, date, format_args!("public, max-age={seconds}")),
+        Some(Keeping::NoStore) => write_head(out, date, format_args!("no-store"), made_at),
+        Some(Keeping::MaxAge(seconds)) => {
+            write_head(out, date, format_args!("public, max-age={seconds}"), made_at)
+        }
         None => {
             write!(
                 out,
@@ -74,12 +87,21 @@ pub fn write_answer(out: &mut Vec<u8>, keeping: Option<Keeping>, date: &str, bod
     }
 }
 
-fn write_head(out: &mut Vec<u8>, date: &str, cache_control: std::fmt::Arguments<'_>) -> std::io::Result<()> {
+fn write_head(
+    out: &mut Vec<u8>,
+    date: &str,
+    cache_control: std::fmt::Arguments<'_>,
+    made_at: Option<u64>,
+) -> std::io::Result<()> {
     write!(
         out,
         "HTTP/1.1 200 OK\r\nDate: {date}\r\nContent-Type: {CONTENT_TYPE}\r\nContent-Length: {BODY_LEN}\r\n\
-         Cache-Control: {cache_control}\r\n\r\n"
-    )
+         Cache-Control: {cache_control}\r\n"
+    )?;
+    if let Some(millis) = made_at {
+        write!(out, "{MADE_AT}: {millis}\r\n")?;
+    }
+    out.write_all(b"\r\n")
 }
 
 #[cfg(test)]
@@ -111,7 +133,7 @@ mod tests {
     #[test]
     fn an_unknown_path_is_answered_without_a_body() {
         let mut out = Vec::new();
-        write_answer(&mut out, None, "now", &body());
+        write_answer(&mut out, None, "now", Some(1), &body());
         assert_eq!(
             out,
             b"HTTP/1.1 404 Not Found\r\nDate: now\r\nContent-Length: 0\r\n\r\n"
@@ -121,10 +143,22 @@ mod tests {
     #[test]
     fn an_answer_ends_with_the_whole_body() {
         let mut out = Vec::new();
-        write_answer(&mut out, Some(Keeping::MaxAge(7)), "now", &body());
+        write_answer(&mut out, Some(Keeping::MaxAge(7)), "now", None, &body());
         let text = String::from_utf8(out).unwrap();
         let (head, sent) = text.split_once("\r\n\r\n").unwrap();
         assert!(head.contains("Cache-Control: public, max-age=7"), "{head}");
         assert_eq!(sent.as_bytes(), body());
+        assert!(!head.contains(MADE_AT), "{head}");
+    }
+
+    #[test]
+    fn an_answer_tells_when_it_was_made_where_that_is_asked_for() {
+        let mut out = Vec::new();
+        write_answer(&mut out, Some(Keeping::NoStore), "now", Some(1500), &body());
+        assert!(
+            String::from_utf8(out)
+                .unwrap()
+                .contains("\r\nx-made-at: 1500\r\n\r\n")
+        );
     }
 }

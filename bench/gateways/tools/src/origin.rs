@@ -17,14 +17,12 @@ use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 
 use crate::answer::{self, Keeping};
+use crate::request::{HEAD_LEN_MAX, head_len, target};
 use crate::start::without_delay;
 
 mod control;
 
 pub use control::serve_control;
-
-/// Longest request head in bytes; a longer one closes the connection.
-pub const HEAD_LEN_MAX: usize = 16 * 1024;
 
 /// Most connections open at once; further ones are closed on arrival.
 pub const CONNECTIONS_MAX: usize = 4096;
@@ -172,6 +170,7 @@ async fn serve_connection(origin: Rc<Origin>, socket: TcpStream) -> io::Result<(
                 &mut output,
                 Keeping::of(target),
                 &origin.date.borrow(),
+                None,
                 &origin.body,
             );
             input.advance(head_len);
@@ -185,20 +184,6 @@ async fn serve_connection(origin: Rc<Origin>, socket: TcpStream) -> io::Result<(
             return Ok(());
         }
     }
-}
-
-/// Returns the length of the first whole head, its empty line included.
-fn head_len(input: &[u8]) -> Option<usize> {
-    let end = b"\r\n\r\n";
-    input
-        .windows(end.len())
-        .position(|window| window == end)
-        .map(|start| start + end.len())
-}
-
-/// Returns the request target, or `None` for anything but GET.
-fn target(input: &[u8]) -> Option<&[u8]> {
-    input.strip_prefix(b"GET ")?.split(|byte| *byte == b' ').next()
 }
 
 #[cfg(test)]

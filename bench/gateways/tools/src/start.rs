@@ -29,11 +29,16 @@ pub fn one_address(usage: &str) -> io::Result<SocketAddr> {
     Ok(address)
 }
 
+/// Returns the error for a command line that is not understood.
+#[must_use]
+pub fn invalid(text: String) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, text)
+}
+
 fn addresses<const N: usize>(
     arguments: impl Iterator<Item = String>,
     usage: &str,
 ) -> io::Result<[SocketAddr; N]> {
-    let invalid = |text: String| io::Error::new(io::ErrorKind::InvalidInput, text);
     let parsed = arguments
         .map(|seen| {
             seen.parse().map_err(|_| {

@@ -4,7 +4,7 @@
 //! It refuses to decide how an open breaker recovers; that is [`super::Recovery`]'s, behind the driver's lock.
 
 use crate::{
-    breaker::{BreakerRules, window::Window},
+    breaker::{BreakerRules, share::Share},
     lane::Lane,
     sync::{AtomicI64, AtomicU64, Ordering, fence},
     time::Mono,
@@ -69,6 +69,8 @@ pub enum TripRule {
     Consecutive,
     /// The share of failures among enough calls.
     FailureRatio,
+    /// The share of slow calls among enough calls.
+    SlowRatio,
 }
 
 impl TripRule {
@@ -78,6 +80,7 @@ impl TripRule {
         match self {
             Self::Consecutive => "consecutive",
             Self::FailureRatio => "failure-ratio",
+            Self::SlowRatio => "slow-ratio",
         }
     }
 }
@@ -143,8 +146,8 @@ const NEVER: i64 = i64::MAX;
 #[derive(Debug)]
 pub struct Gate {
     consecutive: Option<u64>,
-    ratio: Option<(u32, u64)>,
-    window: Option<Window>,
+    failures: Option<Share>,
+    slow: Option<Share>,
     word: AtomicU64,
     next_probe: AtomicI64,
 }
@@ -155,10 +158,12 @@ impl Gate {
     pub fn new(rules: &BreakerRules) -> Self {
         Self {
             consecutive: rules.consecutive.map(|limit| u64::from(limit).min(RUN_LIMIT)),
-            ratio: rules
+            failures: rules
                 .ratio
-                .map(|ratio| (ratio.failures_ppm, u64::from(ratio.min_calls))),
-            window: rules.ratio.map(|ratio| Window::new(ratio.window)),
+                .map(|ratio| Share::new(ratio.failures_ppm, ratio.window, ratio.min_calls)),
+            slow: rules
+                .slow
+                .map(|slow| Share::new(slow.slow_ppm, slow.window, slow.min_calls)),
             word: AtomicU64::new(Word::new(State::Closed, 0).0),
             next_probe: AtomicI64::new(NEVER),
         }
@@ -207,9 +212,33 @@ impl Gate {
                 Err(seen) => word = seen,
             }
         }
-        if let Some(window) = &self.window {
-            window.add(lane, now, generation.0, false);
+        if let Some(failures) = &self.failures {
+            failures.add(lane, now, generation.0, false);
         }
+    }
+
+    /// Counts a call of `generation` that was not slow, whatever else it was.
+    pub fn was_quick(&self, lane: Lane, now: Mono, generation: Generation) {
+        if let Some(slow) = &self.slow
+            && self.word().is_closed_in(generation)
+        {
+            slow.add(lane, now, generation.0, false);
+        }
+    }
+
+    /// Counts a call of `generation` that is slow, at most once, and opens the breaker if that is the one too many.
+    pub fn is_slow(&self, lane: Lane, now: Mono, generation: Generation) -> Option<Trip> {
+        let slow = self.slow.as_ref()?;
+        if !self.word().is_closed_in(generation) {
+            return None;
+        }
+        slow.add(lane, now, generation.0, true);
+        // Of two at once, each counted in its own lane, one at least must see the other.
+        fence(Ordering::SeqCst);
+        if !slow.is_reached(now, generation.0) {
+            return None;
+        }
+        self.open(Some(generation), Some(TripRule::SlowRatio))
     }
 
     /// Counts a failure of `generation` and opens the breaker if that is the one too many.
@@ -220,12 +249,15 @@ impl Gate {
         if !word.is_closed_in(generation) {
             return None;
         }
-        if let Some(window) = &self.window {
-            window.add(lane, now, generation.0, true);
+        if let Some(failures) = &self.failures {
+            failures.add(lane, now, generation.0, true);
             // Of two failures at once, each counted in its own lane, one at least must see the other.
             fence(Ordering::SeqCst);
         }
-        let too_large_a_share = self.share_is_reached(now, generation);
+        let too_large_a_share = self
+            .failures
+            .as_ref()
+            .is_some_and(|failures| failures.is_reached(now, generation.0));
         loop {
             let broken = if self.consecutive.is_some_and(|limit| word.run() + 1 >= limit) {
                 Some(TripRule::Consecutive)
@@ -253,14 +285,19 @@ impl Gate {
 
     /// Opens a closed gate, whatever was counted. `None` if it is not closed, or a failure was quicker.
     pub(super) fn trip(&self) -> Option<Trip> {
+        self.open(None, None)
+    }
+
+    /// Opens a gate that is closed, in this generation if one is named.
+    fn open(&self, generation: Option<Generation>, rule: Option<TripRule>) -> Option<Trip> {
         let mut word = self.word();
-        while word.state() == State::Closed {
+        while word.state() == State::Closed && generation.is_none_or(|of| word.is_closed_in(of)) {
             let next = word.next(State::Open);
             match self.swap(word, next) {
                 Ok(()) => {
                     return Some(Trip {
                         generation: next.generation(),
-                        rule: None,
+                        rule,
                     });
                 }
                 Err(seen) => word = seen,
@@ -272,7 +309,11 @@ impl Gate {
     /// Tells whether results are counted by time, so that a success has to know when it is.
     #[must_use]
     pub const fn counts_by_time(&self) -> bool {
-        self.window.is_some()
+        let failures = match &self.failures {
+            Some(failures) => failures.is_over_time(),
+            None => false,
+        };
+        failures || self.slow.is_some()
     }
 
     /// Returns the present state.
@@ -295,27 +336,19 @@ impl Gate {
     /// Goes over to the next generation in `state`. Only the holder of the driver's lock calls this, and never
     /// from closed, so there is nobody to race with but late results, which compare generations.
     pub(super) fn turn(&self, state: State, next_probe: Option<Mono>) {
-        if state == State::Closed
-            && let Some(window) = &self.window
-        {
-            window.clear();
+        let next = self.word().next(state);
+        if state == State::Closed {
+            for share in self.failures.iter().chain(&self.slow) {
+                share.begin(next.generation().0);
+            }
         }
         self.set_next_probe(next_probe);
-        self.word.store(self.word().next(state).0, Ordering::Release);
+        self.word.store(next.0, Ordering::Release);
     }
 
     pub(super) fn set_next_probe(&self, next_probe: Option<Mono>) {
         self.next_probe
             .store(next_probe.map_or(NEVER, Mono::as_nanos), Ordering::Release);
-    }
-
-    fn share_is_reached(&self, now: Mono, generation: Generation) -> bool {
-        let (Some((limit_ppm, min_calls)), Some(window)) = (self.ratio, &self.window) else {
-            return false;
-        };
-        let total = window.total(now, generation.0);
-        total.calls >= min_calls
-            && u128::from(total.failures) * 1_000_000 >= u128::from(total.calls) * u128::from(limit_ppm)
     }
 
     fn word(&self) -> Word {
@@ -338,7 +371,7 @@ mod tests {
     fn a_trip_names_the_rule_that_was_broken() {
         let ratio = Some(crate::Ratio {
             failures_ppm: 500_000,
-            window: core::time::Duration::from_secs(10),
+            window: crate::Over::Time(core::time::Duration::from_secs(10)),
             min_calls: 4,
         });
         for (consecutive, rule) in [

@@ -14,9 +14,11 @@
 
 mod gate;
 mod recovery;
+mod ring;
 mod rules;
+mod share;
 mod window;
 
 pub use gate::{Admission, Gate, Generation, State, Trip, TripRule};
 pub use recovery::{Asker, Cause, Changes, Probe, Recovery, Transition};
-pub use rules::{BreakerRules, OpenFor, Ratio};
+pub use rules::{BreakerRules, OpenFor, Over, Ratio, SlowRatio};

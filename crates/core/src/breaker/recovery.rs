@@ -50,6 +50,8 @@ pub enum Cause {
     Proven,
     /// A probe failed.
     ProbeFailed,
+    /// A probe took so long that its answer would prove nothing.
+    ProbeSlow,
     /// A probe gave no verdict within its lease.
     LeaseExpired,
     /// The ramp after closing found that the dependency is not back.
@@ -67,6 +69,7 @@ impl Cause {
             Self::Probing => "probing",
             Self::Proven => "proven",
             Self::ProbeFailed => "probe-failed",
+            Self::ProbeSlow => "probe-slow",
             Self::LeaseExpired => "lease-expired",
             Self::RampFailed => "ramp-failed",
             Self::Reset => "reset",
@@ -249,6 +252,18 @@ impl Recovery {
         }
         self.set_half_open_wait(gate, now);
         None
+    }
+
+    /// Takes a probe back that is slow, which is a failure as long as it has a lease.
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "a token is spent by handing it over"
+    )]
+    pub fn slow(&mut self, gate: &Gate, probe: Probe, now: Mono) -> Option<Transition> {
+        if self.leases.iter().any(|lease| lease.number == probe.number) {
+            return Some(self.reopen(gate, now, Cause::ProbeSlow));
+        }
+        self.expire(gate, now)
     }
 
     /// Closes the breaker by an operator's word. Returns nothing when it was closed already.

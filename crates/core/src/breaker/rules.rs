@@ -4,16 +4,42 @@
 
 use core::time::Duration;
 
-use crate::problem::Problems;
+use crate::{breaker::ring::Ring, problem::Problems};
 
-/// Trips when the share of failures in a sliding time window reaches a limit.
+/// The calls of which a share is taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Over {
+    /// Those of this long: 100 ms to 1 h. Held in ten parts, so a call leaves between 90 % and 100 % of it later.
+    Time(Duration),
+    /// The last so many, however long ago: 1 to 100 000. How a dependency is judged that is seldom called.
+    Calls(u32),
+}
+
+/// Trips when the share of failures in a sliding window reaches a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ratio {
     /// The share of failures that trips, in parts per million; 1 to 1 000 000.
     pub failures_ppm: u32,
-    /// How far back calls count. Held in ten parts, so a call leaves between 90 % and 100 % of it later.
-    pub window: Duration,
-    /// Fewer calls than this in the window never trip.
+    /// The calls that count.
+    pub window: Over,
+    /// Fewer calls than this in the window never trip: 1 to 1 000 000, and not more than a window of calls holds.
+    pub min_calls: u32,
+}
+
+/// Trips when the share of slow calls in a sliding window reaches a limit.
+///
+/// A call is slow from the moment at which it has taken this long, whether it has ended or not and whoever has left
+/// meanwhile. What ended sooner without an answer because its caller had no more time counts neither way. A probe that
+/// is slow has failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SlowRatio {
+    /// From here on a call is slow: 1 ms to 1 h, and less than the timeout of the dependency.
+    pub after: Duration,
+    /// The share of slow calls that trips, in parts per million; 1 to 1 000 000.
+    pub slow_ppm: u32,
+    /// The calls that count.
+    pub window: Over,
+    /// Fewer calls than this in the window never trip: 1 to 1 000 000, and not more than a window of calls holds.
     pub min_calls: u32,
 }
 
@@ -33,7 +59,7 @@ pub enum OpenFor {
     },
 }
 
-/// The rules of one circuit breaker. At least one of `consecutive` and `ratio` trips it.
+/// The rules of one circuit breaker. At least one of `consecutive`, `ratio` and `slow` trips it.
 ///
 /// ```
 /// use evenkeel_core::{BreakerRules, Problems};
@@ -46,8 +72,10 @@ pub enum OpenFor {
 pub struct BreakerRules {
     /// Trips after this many failures in a row; 1 to 1 000 000.
     pub consecutive: Option<u32>,
-    /// Trips by share.
+    /// Trips by the share of failures.
     pub ratio: Option<Ratio>,
+    /// Trips by the share of slow calls.
+    pub slow: Option<SlowRatio>,
     /// How long it stays open.
     pub open_for: OpenFor,
     /// At most this many probes in flight while half-open; 1 to 1000.
@@ -59,6 +87,32 @@ pub struct BreakerRules {
     /// timeout of the dependency, or answers between the two could never close the breaker. `None` stands for the timeout of
     /// the dependency, and where that is missing too, for [`BreakerRules::LEASE`].
     pub lease: Option<Duration>,
+}
+
+impl Over {
+    fn check(self, place: &str, min_calls: u32, problems: &mut Problems) {
+        problems.range(&[place, "min_calls"], u64::from(min_calls), 1, 1_000_000);
+        match self {
+            Self::Time(span) => problems.span(
+                &[place, "window"],
+                span,
+                Duration::from_millis(100),
+                Duration::from_secs(3600),
+            ),
+            Self::Calls(calls) => {
+                let place = [place, "window_calls"];
+                problems.range(&place, u64::from(calls), 1, u64::from(Ring::CALLS_MAX));
+                if calls < min_calls {
+                    problems.add(
+                        &place.join("."),
+                        &alloc::format!("{calls}"),
+                        &alloc::format!("`min_calls` ({min_calls}) or more: fewer calls never trip"),
+                        "raise it, or lower `min_calls`",
+                    );
+                }
+            }
+        }
+    }
 }
 
 impl BreakerRules {
@@ -75,6 +129,7 @@ impl BreakerRules {
     pub const NONE: Self = Self {
         consecutive: None,
         ratio: None,
+        slow: None,
         open_for: OpenFor::Timed {
             first: Self::OPEN_FOR_FIRST,
             longest: Self::OPEN_FOR_LONGEST,
@@ -87,11 +142,11 @@ impl BreakerRules {
 
     /// Adds every problem of these rules to `problems`, each placed under `place`.
     pub fn check(&self, place: &str, problems: &mut Problems) {
-        if self.consecutive.is_none() && self.ratio.is_none() {
+        if self.consecutive.is_none() && self.ratio.is_none() && self.slow.is_none() {
             problems.add(
                 place,
                 "no trip",
-                "`consecutive`, a failure ratio, or both",
+                "`consecutive`, a failure ratio, a slow ratio, or several of them",
                 "add `consecutive = 5`",
             );
         }
@@ -105,13 +160,25 @@ impl BreakerRules {
                 1,
                 1_000_000,
             );
+            ratio.window.check(place, ratio.min_calls, problems);
+        }
+        if let Some(slow) = self.slow {
             problems.span(
-                &[place, "window"],
-                ratio.window,
-                Duration::from_millis(100),
+                &[place, "slow_after"],
+                slow.after,
+                Duration::from_millis(1),
                 Duration::from_secs(3600),
             );
-            problems.range(&[place, "min_calls"], u64::from(ratio.min_calls), 1, 1_000_000);
+            problems.range(
+                &[place, "slow_ratio (parts per million)"],
+                u64::from(slow.slow_ppm),
+                1,
+                1_000_000,
+            );
+            if self.ratio.map(|ratio| (ratio.window, ratio.min_calls)) != Some((slow.window, slow.min_calls))
+            {
+                slow.window.check(place, slow.min_calls, problems);
+            }
         }
         if let OpenFor::Timed {
             first,
@@ -182,7 +249,7 @@ mod tests {
             consecutive: Some(0),
             ratio: Some(Ratio {
                 failures_ppm: 0,
-                window: Duration::ZERO,
+                window: Over::Time(Duration::ZERO),
                 min_calls: 0,
             }),
             probes: 0,
@@ -190,7 +257,7 @@ mod tests {
             lease: Some(Duration::ZERO),
             ..BreakerRules::NONE
         };
-        let ratio = ["b.failure_ratio (parts per million)", "b.window", "b.min_calls"];
+        let ratio = ["b.failure_ratio (parts per million)", "b.min_calls", "b.window"];
         let recovery = ["b.probes", "b.close_after", "b.lease"];
         let all: Vec<&str> = ["b.consecutive"]
             .into_iter()
@@ -207,7 +274,7 @@ mod tests {
             consecutive: Some(1_000_000),
             ratio: Some(Ratio {
                 failures_ppm: 1_000_000,
-                window: hour,
+                window: Over::Time(hour),
                 min_calls: 1_000_000,
             }),
             probes: 1000,
@@ -220,7 +287,7 @@ mod tests {
             consecutive: Some(1_000_001),
             ratio: Some(Ratio {
                 failures_ppm: 1_000_001,
-                window: hour + Duration::from_nanos(1),
+                window: Over::Time(hour + Duration::from_nanos(1)),
                 min_calls: 1_000_001,
             }),
             probes: 1001,
@@ -229,5 +296,56 @@ mod tests {
             ..BreakerRules::NONE
         };
         assert_eq!(places(past).len(), 7);
+    }
+
+    #[test]
+    fn slow_calls_and_windows_of_calls_have_their_ranges_too() {
+        let slow = |after, slow_ppm, window, min_calls| {
+            let slow = Some(SlowRatio {
+                after,
+                slow_ppm,
+                window,
+                min_calls,
+            });
+            places(BreakerRules {
+                slow,
+                ..BreakerRules::NONE
+            })
+        };
+        let ms = Duration::from_millis(1);
+        assert_eq!(slow(ms, 1, Over::Calls(1), 1), [""; 0]);
+        assert_eq!(
+            slow(ms * 3_600_000, 1_000_000, Over::Calls(100_000), 100_000),
+            [""; 0]
+        );
+        assert_eq!(
+            slow(Duration::ZERO, 0, Over::Calls(100_001), 1),
+            [
+                "b.slow_after",
+                "b.slow_ratio (parts per million)",
+                "b.window_calls"
+            ]
+        );
+        assert_eq!(slow(ms, 1, Over::Calls(4), 5), ["b.window_calls"]);
+    }
+
+    #[test]
+    fn what_both_shares_have_in_common_is_told_once() {
+        let window = Over::Calls(4);
+        let both = BreakerRules {
+            ratio: Some(Ratio {
+                failures_ppm: 1,
+                window,
+                min_calls: 5,
+            }),
+            slow: Some(SlowRatio {
+                after: Duration::from_millis(1),
+                slow_ppm: 1,
+                window,
+                min_calls: 5,
+            }),
+            ..BreakerRules::NONE
+        };
+        assert_eq!(places(both), ["b.window_calls"]);
     }
 }

@@ -4,7 +4,7 @@ use super::*;
 use crate::{BreakerRules, DependencyDraft, TripRule};
 use core::{cell::RefCell, time::Duration};
 
-struct OneThread<T>(RefCell<T>);
+pub(super) struct OneThread<T>(RefCell<T>);
 
 impl<T> Exclusive<T> for OneThread<T> {
     fn guard(value: T) -> Self {
@@ -134,7 +134,8 @@ fn load_is_measured_when_an_answer_begins_whoever_takes_how_long_for_the_rest() 
             patience: 5000,
             ..Lines::NONE
         });
-        assert!(dependency.answered(&mut pass, Class::Answer, head));
+        let waits = dependency.answered(&mut pass, Class::Answer, Lane::new(0), head);
+        assert_eq!(waits, (true, None));
         assert_eq!(dependency.settle(pass, class, true, Lane::new(0), end), None);
         dependency.release();
         let notes = meter.notes();
@@ -145,6 +146,39 @@ fn load_is_measured_when_an_answer_begins_whoever_takes_how_long_for_the_rest() 
         told,
         [(1, millisecond, 0), (1, millisecond, 0), (1, millisecond, 1)]
     );
+}
+
+#[test]
+fn time_that_a_caller_takes_is_no_latency_and_no_wait_in_vain() {
+    use crate::limit::{LimitRules, meter::Lines};
+    let draft = DependencyDraft {
+        name: "d".into(),
+        learn: Some(LimitRules::DEFAULT),
+        ..DependencyDraft::default()
+    };
+    let dependency: Dependency<OneThread<Steering>> =
+        Dependency::new(draft.check().expect("the draft is valid"), Vec::new(), 1);
+    let late = NOW.after(Duration::from_secs(9));
+    let told = [Class::Answer, Class::Cancelled, Class::OUTAGE].map(|class| {
+        [false, true].map(|disregarded| {
+            let mut pass = dependency.admit(NOW, Asker::Traffic, false).0.unwrap();
+            let meter = dependency.meter.as_ref().unwrap();
+            meter.wipe();
+            meter.look_again(Mono::END);
+            meter.draw(Lines {
+                patience: 5000,
+                ..Lines::NONE
+            });
+            if disregarded {
+                pass.disregard_time();
+            }
+            assert_eq!(dependency.settle(pass, class, true, Lane::new(0), late), None);
+            dependency.release();
+            let notes = meter.notes();
+            (notes.answers().calls, notes.failures)
+        })
+    });
+    assert_eq!(told, [[(1, 0), (0, 0)], [(0, 1), (0, 0)], [(0, 1), (0, 1)]]);
 }
 
 #[test]

@@ -52,9 +52,29 @@ where
     T: Clone + Send + Sync + 'static,
     E: Send + Sync + 'static,
 {
+    /// Makes an attempt, and further ones where its work may be repeated and the dependency grants them.
+    pub(super) async fn attempts<F, Fut>(
+        self: &Arc<Self>,
+        key: Option<&Key>,
+        ticket: &mut Ticket<'static>,
+        retries: Option<&Retries<T, E>>,
+        work: F,
+    ) -> Attempted<T, E>
+    where
+        F: FnOnce(Call<'static>, Option<Permit<'static>>) -> Fut,
+        Fut: Future<Output = Result<T, E>>,
+    {
+        let first = self.attempt(key, ticket, work).await;
+        match retries {
+            // Boxed: what few calls need is not to be carried by all.
+            Some(retries) => Box::pin(self.again(key, ticket, first, retries)).await,
+            None => first,
+        }
+    }
+
     /// Makes further attempts after one that came to `attempted` under `ticket`, for as long as the dependency grants
     /// them, and returns what the last one came to. Where none is granted that is `attempted` itself.
-    pub(super) async fn again(
+    async fn again(
         self: &Arc<Self>,
         key: Option<&Key>,
         ticket: &mut Ticket<'static>,

@@ -32,13 +32,7 @@ where
         Fut: Future<Output = Result<T, E>>,
     {
         let attempted = {
-            let mut attempt = pin!(async {
-                let first = self.attempt(key, &mut ticket, work).await;
-                match retries {
-                    Some(retries) => Box::pin(self.again(key, &mut ticket, first, retries)).await,
-                    None => first,
-                }
-            });
+            let mut attempt = pin!(self.attempts(key, &mut ticket, retries, work));
             let mut abandoned = pin!(flight.abandoned());
             poll_fn(|context| match attempt.as_mut().poll(context) {
                 Poll::Ready(attempted) => Poll::Ready(Some(attempted)),
@@ -46,14 +40,21 @@ where
             })
             .await
         };
-        let landing = match attempted {
-            None => return,
-            Some(Attempted::Value {
+        if let Some(attempted) = attempted {
+            flight.land(self.landing_of(attempted, true), self.now().mono);
+        }
+    }
+
+    /// Turns what an attempt brought into what those get who wait for it. `owed` is false where no call's ending depends
+    /// on how the work ends.
+    pub(super) fn landing_of(&self, attempted: Attempted<T, E>, owed: bool) -> Landing<T, E> {
+        match attempted {
+            Attempted::Value {
                 value,
                 began,
                 kept,
                 tail,
-            }) => {
+            } => {
                 let shareable = self.class_of(&value) == Class::Answer
                     && self.share_if.as_ref().is_none_or(|share_if| share_if(&value));
                 Landing::Value {
@@ -61,18 +62,17 @@ where
                     began,
                     kept,
                     shareable,
-                    tail,
+                    tail: tail.filter(|_| owed),
                 }
             }
-            Some(Attempted::Error { class, error, probe }) => Landing::Error { class, error, probe },
+            Attempted::Error { class, error, probe } => Landing::Error { class, error, probe },
             // A flight is a task of a runtime, which has a timer; without one it could not have begun to wait.
-            Some(Attempted::Untimed) => Landing::Error {
+            Attempted::Untimed => Landing::Error {
                 class: Class::Fault,
                 error: None,
                 probe: false,
             },
-        };
-        flight.land(landing, self.now().mono);
+        }
     }
 
     /// Starts a probe that nobody waits for.

@@ -12,7 +12,7 @@ use crate::{
     read::shared::{Inner, Kept},
     tail::{Superseded, Tail, WorkEnd},
     ticket::{Call, Permit, Ticket},
-    until::{Outcome, until},
+    until::{Outcome, until, until_past},
 };
 
 /// What an attempt brought.
@@ -59,7 +59,14 @@ where
         // In a block of its own: whatever comes of the work, its future and its permit end here.
         let outcome = {
             let work = pin!(work(call, permit));
-            park(&mut ticket.parked, pin!(until(clock, limit.at(), work))).await
+            match ticket.slow_at() {
+                None => park(&mut ticket.parked, pin!(until(clock, limit.at(), work))).await,
+                Some(slow_at) => {
+                    let (parked, mut crossing) = ticket.waiting();
+                    let waiting = until_past(clock, slow_at, move || crossing.cross(), limit.at(), work);
+                    park(parked, pin!(waiting)).await
+                }
+            }
         };
         let at_once = matches!(outcome, Outcome::AtOnce(_));
         match outcome {

@@ -17,7 +17,7 @@ use crate::{
     hold::HoldSlot,
     key::{self, Scope},
     memory::Memory,
-    read::{Read, shared::Inner},
+    read::{Read, build_refresh, shared::Inner},
 };
 
 /// One rung of a ladder with what it needs. Made by [`stale`] and [`default`].
@@ -59,6 +59,12 @@ pub struct Terms {
     pub stale_forbidden: bool,
     /// How old it was already when the attempt began, such as an `Age` header.
     pub already: Duration,
+    /// How long it counts as fresh, in place of the guard's [`fresh_for`](ReadBuilder::fresh_for). It has an effect
+    /// where that is declared, or [`own_lifetimes`](ReadBuilder::own_lifetimes).
+    pub lifetime: Option<Duration>,
+    /// How long beyond its lifetime it permits being served while a refresh runs, also without a stale rung; the lower
+    /// of this and [`stale_while_revalidate`](ReadBuilder::stale_while_revalidate) holds. `None` leaves it to that.
+    pub revalidate: Option<Duration>,
 }
 
 /// No classifier yet: such a contract cannot be built.
@@ -96,7 +102,7 @@ type Of<T, R> = Option<Box<dyn Fn(&T) -> R + Send + Sync>>;
 #[must_use = "a contract does nothing until it is built"]
 pub struct ReadBuilder<T, C = Unclassified, S = ()> {
     engine: Engine,
-    draft: ReadDraft,
+    pub(super) draft: ReadDraft,
     own: DependencyBuilder,
     from: Option<Dependency>,
     default: Option<Box<dyn Fn() -> T + Send + Sync>>,
@@ -107,6 +113,8 @@ pub struct ReadBuilder<T, C = Unclassified, S = ()> {
     share_if: Of<T, bool>,
     weigh: Of<T, usize>,
     memory: Option<Memory<T>>,
+    /// Set by [`crate::Pass`]: its work keeps the time itself.
+    untimed: bool,
     classify: C,
     scope: PhantomData<fn(S)>,
 }
@@ -138,6 +146,7 @@ impl<T> ReadBuilder<T> {
             share_if: None,
             weigh: None,
             memory: None,
+            untimed: false,
             classify: Unclassified(()),
             scope: PhantomData,
         }
@@ -177,9 +186,16 @@ impl<T, C, S> ReadBuilder<T, C, S> {
             share_if: self.share_if,
             weigh: self.weigh,
             memory: self.memory,
+            untimed: self.untimed,
             classify: classify(self.classify),
             scope: PhantomData,
         }
+    }
+
+    /// Leaves the dependency's timeout to the work.
+    pub(crate) fn untimed(mut self) -> Self {
+        self.untimed = true;
+        self
     }
 
     fn own(self, change: impl FnOnce(DependencyBuilder) -> DependencyBuilder) -> Self {
@@ -449,7 +465,9 @@ impl<T, C, S> ReadBuilder<T, C, S> {
             );
         }
         let stale = |rule: &RungRule| matches!(rule, RungRule::Stale { .. });
-        let keeps = self.draft.fresh_for.is_some() || self.draft.ladder.iter().any(stale);
+        let keeps = self.draft.fresh_for.is_some()
+            || self.draft.refresh.own_lifetimes
+            || self.draft.ladder.iter().any(stale);
         for (setting, is_set) in [
             ("keep_if", self.keep_if.is_some()),
             ("terms", self.terms.is_some()),
@@ -531,6 +549,7 @@ impl<T, C, S> ReadBuilder<T, C, S> {
         let (Some(contract), Some(dependency)) = (contract, dependency) else {
             return Err(problems);
         };
+        build_refresh::check_beside(&contract, dependency.contract(), &mut problems);
         problems.or(())?;
         let guess = mem::size_of::<T>()
             + if mem::needs_drop::<T>() {
@@ -556,8 +575,9 @@ impl<T, C, S> ReadBuilder<T, C, S> {
                 .unwrap_or_else(|| Memory::new(Memory::<T>::BYTES_DEFAULT)),
             hold: HoldSlot::default(),
             counters: GuardCounters::new(),
-            flights: contract.coalesce().then(|| Arc::new(Flights::new())),
+            flights: (contract.coalesce() || contract.refreshes()).then(|| Arc::new(Flights::new())),
             copy_error: copy,
+            untimed: self.untimed,
             contract,
         };
         Ok(Read {

@@ -5,18 +5,23 @@
 mod again;
 mod apart;
 mod attempt;
+mod build_refresh;
 mod builder;
+mod held;
 mod owned;
+mod refresh;
 mod repeat;
 mod running;
 mod seat;
 mod shared;
+mod slow;
 
 use std::{fmt, marker::PhantomData, pin::pin, sync::Arc, time::SystemTime};
 
-use evenkeel_core::{Asker, Criticality, Mono, Problems, ReadContract};
+use evenkeel_core::{Asker, Criticality, Mono, Problems, ReadContract, Step};
 
 pub use builder::{Classified, Classifier, LadderRung, ReadBuilder, Terms, Unclassified, default, stale};
+pub use held::{Bring, Held, Moment, Together};
 
 use crate::{
     answer::{Answer, Unanswered},
@@ -123,8 +128,8 @@ where
     /// Makes one call: asks the dependency by `work`, at most once, or answers from the ladder.
     ///
     /// `work` may borrow and need not be `Send`; it is dropped where it stands when its time is up or the caller
-    /// leaves. A call of this kind never joins another, and when the breaker is due for a probe this call waits
-    /// for it; see [`Read::call_owned`] for the other kind.
+    /// leaves. A call of this kind never joins another; when the breaker is due for a probe, or a copy for a refresh that
+    /// nobody else has begun, this call makes it and waits for it; see [`Read::call_owned`] for the other kind.
     ///
     /// `key` says what is asked for, within this guard and scope; any bytes, also none.
     ///
@@ -186,8 +191,16 @@ where
             Err(misuse) => return Err(self.inner.misused(misuse)),
         };
         let (mut running, first) = Running::begin(&self.inner, key, None, asker, self.criticality);
-        if let Some(end) = running.start(first) {
-            return end;
+        match running.start(first) {
+            Step::Admit => {}
+            Step::Refresh => {
+                if let Some(end) = running.leave_refresh_to_others() {
+                    return end;
+                }
+            }
+            end @ (Step::Look | Step::Attempt(_) | Step::Serve(..) | Step::Refuse | Step::Fail) => {
+                return running.finish(end);
+            }
         }
         match running.seat(Lent::Borrowed(&self.inner.dependency.0)).await {
             Err(refusal) => running.refused(refusal),
@@ -207,7 +220,8 @@ where
     }
 
     /// Makes one call by work that owns what it needs, so that it can go on without its caller: a due probe then
-    /// runs in the background while a servable rung answers, and with `coalesce` calls for one key share it.
+    /// runs in the background while a servable rung answers, so do refreshes, and with `coalesce` calls for one key
+    /// share it.
     ///
     /// Must be called within a tokio runtime for that; elsewhere it is an ordinary call.
     ///
@@ -263,7 +277,7 @@ where
     }
 
     /// Makes one call like [`Read::call_work`], for work whose result is for this caller alone, such as an answer to
-    /// somebody's credentials: it joins no attempt under way, and nobody joins it.
+    /// somebody's credentials: it joins no attempt under way, and nobody joins it; nor is a copy refreshed by it.
     ///
     /// With [`coalesce`](ReadBuilder::coalesce) every other call waits for the attempt under way before it learns that
     /// it may not have the result, and one result that may not be shared makes the next calls for its key go alone.
@@ -282,6 +296,19 @@ where
         Fut: Future<Output = Result<T, E>> + Send + 'static,
     {
         self.worked(scope, key, usable, Manner::Alone, None, work)
+    }
+
+    /// The same, for work in which its caller takes time of its own.
+    pub(crate) fn call_slow<F, Fut>(
+        &self,
+        scope: S,
+        work: F,
+    ) -> impl Future<Output = Result<Answer<T, E>, Unanswered<E>>>
+    where
+        F: FnOnce(Call<'static>, Option<Permit<'static>>) -> Fut + Send + 'static,
+        Fut: Future<Output = Result<T, E>> + Send + 'static,
+    {
+        self.worked(scope, [], None, Manner::Slow, None, work)
     }
 
     async fn worked<F, Fut>(
@@ -303,7 +330,8 @@ where
             Err(misuse) => return Err(self.inner.misused(misuse)),
         };
         let (mut running, first) = Running::begin(&self.inner, key, usable, Asker::Traffic, self.criticality);
-        running.may_outlive = matches!(manner, Manner::Outlives | Manner::Alone);
+        running.may_outlive = matches!(manner, Manner::Outlives | Manner::Alone | Manner::Slow);
+        running.is_slow = matches!(manner, Manner::Slow);
         let may_join = matches!(manner, Manner::Own | Manner::Outlives);
         running.again = again;
         running.owned(first, may_join, work).await
@@ -329,8 +357,7 @@ where
         let entry = Entry {
             observed: observed_wall.map(|wall| ahead(now.mono_of(wall))),
             observed_wall,
-            own_limit: None,
-            stale_forbidden: false,
+            ..Entry::default()
         };
         let bytes = (self.inner.weigh)(&value);
         Ok(match self.inner.memory.put(&key, value, bytes, entry) {
@@ -473,4 +500,6 @@ enum Manner {
     Outlives,
     /// It may outlive its result, and is one caller's own.
     Alone,
+    /// The same, and how long it takes says nothing about the dependency.
+    Slow,
 }

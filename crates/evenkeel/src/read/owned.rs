@@ -8,11 +8,12 @@ use evenkeel_core::{Class, Deadline, Mono, Outage, Reason, Refusal, Step};
 use tokio::runtime::Handle;
 
 use crate::{
-    flight::{self, Flight, Landing, Part, Waiter, landing},
+    flight::{self, Flight, Landing, Part, Waiter},
     lent::Lent,
     parked::park,
     read::{
         again::Retries,
+        held::Moment,
         running::{End, Running},
     },
     ticket::{Call, Permit, Ticket},
@@ -30,14 +31,37 @@ where
         F: FnOnce(Call<'static>, Option<Permit<'static>>) -> Fut + Send + 'static,
         Fut: Future<Output = Result<T, E>> + Send + 'static,
     {
-        if let Some(end) = self.start(first) {
-            return end;
-        }
+        let step = self.start(first);
+        self.go_on(step, may_join, work).await
+    }
+
+    /// Goes on after the first look: answers, leaves a refresh to the runtime, or asks.
+    pub(crate) async fn go_on<F, Fut>(&mut self, step: Step, may_join: bool, work: F) -> End<T, E>
+    where
+        F: FnOnce(Call<'static>, Option<Permit<'static>>) -> Fut + Send + 'static,
+        Fut: Future<Output = Result<T, E>> + Send + 'static,
+    {
+        let work = match step {
+            Step::Admit => work,
+            // What is one caller's own renews nothing for the others.
+            Step::Refresh if !may_join => match self.leave_refresh_to_others() {
+                Some(end) => return end,
+                None => work,
+            },
+            Step::Refresh => match self.refresh_apart(work) {
+                Ok(end) => return end,
+                Err(work) => work,
+            },
+            end @ (Step::Look | Step::Attempt(_) | Step::Serve(..) | Step::Refuse | Step::Fail) => {
+                return self.finish(end);
+            }
+        };
         let guard = self.guard;
-        // Joining: at most twice, for a flight that vanishes is replaced once.
+        // Joining: at most twice, for a flight that vanishes is replaced once. A second one that vanishes is a fault for
+        // all who waited: were each to ask by itself then, whatever broke both would meet them all at once.
         let flights = guard.flights.as_ref().filter(|_| may_join);
         if let (Some(flights), Some(key), Ok(runtime)) = (flights, self.key, Handle::try_current()) {
-            for _ in 0..2 {
+            for is_last in [false, true] {
                 match flights.part(key, self.now.mono, self.lease_end()) {
                     Part::Alone => break,
                     Part::Lead(flight) => return self.lead(&runtime, flight, work).await,
@@ -55,6 +79,7 @@ where
                                     return self.landed(&landing, true);
                                 }
                             },
+                            Waited::Vanished if is_last => return self.broken(),
                             Waited::Vanished => {}
                         }
                     }
@@ -65,23 +90,17 @@ where
             Err(refusal) => self.refused(refusal),
             Ok(mut ticket) => match self.in_background(&ticket) {
                 Some(runtime) => {
-                    guard.probe_apart(&runtime, self.key.cloned(), ticket, work);
+                    guard.probe_apart(&runtime, self.kept_under().cloned(), ticket, work);
                     self.refused(NOT_WAITED_FOR)
                 }
                 None => {
                     let retries = self.retries();
+                    if let Some((runtime, slow_at)) = self.patience() {
+                        return self.until_slow(&runtime, slow_at, ticket, retries, work).await;
+                    }
                     let attempted = {
                         let (key, parked) = self.parts();
-                        let attempts = async {
-                            let first = guard.attempt(key, &mut ticket, work).await;
-                            match &retries {
-                                // Boxed: what few calls need is not to be carried by all.
-                                Some(retries) => {
-                                    Box::pin(guard.again(key, &mut ticket, first, retries)).await
-                                }
-                                None => first,
-                            }
-                        };
+                        let attempts = guard.attempts(key, &mut ticket, retries.as_ref(), work);
                         park(parked, pin!(attempts)).await
                     };
                     self.attempted(attempted)
@@ -95,7 +114,7 @@ where
         if !ticket.is_probe() {
             return None;
         }
-        let facts = self.look();
+        let facts = self.look(Moment::AfterFailure);
         Handle::try_current()
             .ok()
             .filter(|_| self.call.has_servable_rung(facts, self.now.mono))
@@ -119,17 +138,18 @@ where
         };
         if let Some(runtime) = self.in_background(&ticket) {
             flight.land(Landing::Refused(NOT_WAITED_FOR), self.now.mono);
-            self.guard.probe_apart(&runtime, self.key.cloned(), ticket, work);
+            self.guard
+                .probe_apart(&runtime, self.kept_under().cloned(), ticket, work);
             return self.refused(NOT_WAITED_FOR);
         }
         let dependency = &self.guard.dependency.0;
         ticket.limit = if ticket.is_probe() {
             dependency.probe_limit(self.now.mono)
         } else {
-            dependency.own_limit(self.now.mono)
+            self.guard.flight_limit(self.now.mono)
         };
         let waiter = flight.waiter();
-        let (guard, key) = (Arc::clone(self.guard), self.key.cloned());
+        let (guard, key) = (Arc::clone(self.guard), self.kept_under().cloned());
         // A flight's attempts end by the timeout alone, for later callers may wait longer than this one.
         let ends = self.lease_end();
         let retries = self.retries().map(|retries| Retries {
@@ -146,31 +166,47 @@ where
             Waited::Ended(step) => self.finish(step),
             Waited::Landed(landing) => self.landed(&landing, false),
             // The work broke: its panic ended the flight, and there is nothing to share.
-            Waited::Vanished => {
-                let step = self.call.attempted(Class::Fault, false);
-                self.finish(step)
-            }
+            Waited::Vanished => self.broken(),
         }
     }
 
-    /// Waits for a flight until this call's own deadline.
-    async fn wait(&mut self, waiter: Waiter<T, E>) -> Waited<T, E> {
+    /// Ends a call whose attempt broke in another task.
+    fn broken(&mut self) -> End<T, E> {
+        let step = self.call.attempted(Class::Fault, false);
+        self.finish(step)
+    }
+
+    /// Waits for a flight until this call's own deadline, or until it is slow and a copy can answer.
+    async fn wait(&mut self, mut waiter: Waiter<T, E>) -> Waited<T, E> {
         let clock = &self.guard.dependency.0.engine.shared().clock;
-        let waited = {
-            let landing = pin!(landing(waiter));
-            let waiting = pin!(until(clock, self.call.deadline().at(), landing));
-            park(&mut self.parked, waiting).await
-        };
-        self.now = self.guard.now();
-        match waited {
-            Outcome::AtOnce(Some(landing)) | Outcome::Later(Some(landing)) => Waited::Landed(landing),
-            Outcome::AtOnce(None) | Outcome::Later(None) => Waited::Vanished,
-            Outcome::NoTimer => {
-                self.is_untimed = true;
-                Waited::Ended(self.call.attempted(Class::Fault, false))
+        let deadline = self.call.deadline().at();
+        let slow_at = self.call.slow_at();
+        let soft = slow_at.map(|at| (Some(at), true));
+        for (limit, is_soft) in soft.into_iter().chain([(deadline, false)]) {
+            let waited = {
+                let landing = pin!(waiter.landing());
+                let waiting = pin!(until(clock, limit, landing));
+                park(&mut self.parked, waiting).await
+            };
+            self.now = self.guard.now();
+            match waited {
+                Outcome::AtOnce(Some(landing)) | Outcome::Later(Some(landing)) => {
+                    return Waited::Landed(landing);
+                }
+                Outcome::AtOnce(None) | Outcome::Later(None) => return Waited::Vanished,
+                Outcome::NoTimer => {
+                    self.is_untimed = true;
+                    return Waited::Ended(self.call.attempted(Class::Fault, false));
+                }
+                Outcome::OutOfTime => {
+                    if is_soft && let Some(step) = self.slow() {
+                        waiter.leave_it_flying();
+                        return Waited::Ended(step);
+                    }
+                }
             }
-            Outcome::OutOfTime => Waited::Ended(self.call.attempted(Class::Outage(Outage::TimedOut), false)),
         }
+        Waited::Ended(self.call.attempted(Class::Outage(Outage::TimedOut), false))
     }
 
     /// Ends this call by what a flight brought, as if it had asked by itself; `joined` if it was another's.

@@ -19,6 +19,7 @@ use crate::{
         Usable,
         again::{Repeat, Retries},
         attempt::Attempted,
+        held::{Bring, Held, Moment},
         shared::Inner,
     },
     tail::Tail,
@@ -27,6 +28,12 @@ use crate::{
 
 pub(crate) type End<T, E> = Result<Answer<T, E>, Unanswered<E>>;
 
+/// What was looked up last.
+enum Found<T> {
+    Kept(Arc<Snapshot<T>>),
+    Brought(T, Option<Wall>),
+}
+
 /// A call that has not ended.
 pub(crate) struct Running<'c, T, E> {
     pub(super) guard: &'c Arc<Inner<T, E>>,
@@ -34,6 +41,8 @@ pub(crate) struct Running<'c, T, E> {
     /// Only calls that look something up, keep something or join somebody have a key.
     pub(super) key: Option<&'c Key>,
     pub(super) usable: Usable<'c, T>,
+    /// Brings the caller's own copy, in place of the store of snapshots.
+    pub(super) bring: Option<Bring<'c, T>>,
     asker: Asker,
     pub(super) criticality: Criticality,
     /// The time of the latest decision.
@@ -41,9 +50,11 @@ pub(crate) struct Running<'c, T, E> {
     observes: bool,
     /// Whether the work may keep its permit beyond its result.
     pub(super) may_outlive: bool,
+    /// Whether how long the work takes says nothing about the dependency.
+    pub(super) is_slow: bool,
     /// The work once more, where it may be repeated.
     pub(super) again: Option<Repeat<T, E>>,
-    snapshot: Option<Arc<Snapshot<T>>>,
+    found: Option<Found<T>>,
     pub(super) retry_at: Option<Mono>,
     pub(super) cause: Option<E>,
     /// Whether the call waits; see [`crate::parked`].
@@ -81,7 +92,7 @@ where
         let (mut call, mut first) = ReadCall::begin(
             &guard.contract,
             contract.table(),
-            contract.timeout(),
+            contract.timeout().filter(|_| !guard.untimed),
             hold,
             now.mono,
         );
@@ -96,13 +107,15 @@ where
             call,
             key,
             usable,
+            bring: None,
             asker,
             criticality,
             now,
             observes,
             may_outlive: false,
+            is_slow: false,
             again: None,
-            snapshot: None,
+            found: None,
             retry_at,
             cause: None,
             parked: false,
@@ -114,7 +127,12 @@ where
 
     /// Returns what an attempt needs of the call, and the mark to be kept while the call waits for it.
     pub(crate) const fn parts(&mut self) -> (Option<&'c Key>, &mut bool) {
-        (self.key, &mut self.parked)
+        (self.kept_under(), &mut self.parked)
+    }
+
+    /// Returns the key under which a result may be kept. Who brings a copy keeps what comes as well.
+    pub(super) const fn kept_under(&self) -> Option<&'c Key> {
+        if self.bring.is_some() { None } else { self.key }
     }
 
     /// Asks for admission of one attempt, and fixes its limit.
@@ -129,6 +147,9 @@ where
             ticket.limit = limit;
         }
         ticket.may_outlive = self.may_outlive;
+        if self.is_slow {
+            ticket.disregard_time();
+        }
         Ok(ticket)
     }
 
@@ -150,13 +171,14 @@ where
         })
     }
 
-    /// Ends a call that asks nobody; `None` if it wants to ask the dependency.
-    pub(crate) fn start(&mut self, first: Step) -> Option<End<T, E>> {
-        let step = match first {
+    /// Takes the first look, if one is to be taken, and returns what comes next: an admission, a refresh, or the end.
+    pub(crate) fn start(&mut self, first: Step) -> Step {
+        match first {
             Step::Look => self.look_up(),
-            Step::Admit | Step::Attempt(_) | Step::Serve(..) | Step::Refuse | Step::Fail => first,
-        };
-        (step != Step::Admit).then(|| self.finish(step))
+            Step::Admit | Step::Attempt(_) | Step::Refresh | Step::Serve(..) | Step::Refuse | Step::Fail => {
+                first
+            }
+        }
     }
 
     /// Ends a call that was refused admission: by the ladder, or not at all.
@@ -209,20 +231,36 @@ where
             Step::Serve(rung, age) => self.serve(rung, age),
             Step::Fail => Err(self.unanswered(Ending::Failed)),
             // An attempt follows an admission and nothing else, and whoever was admitted does not come here.
-            Step::Refuse | Step::Admit | Step::Attempt(_) => Err(self.unanswered(Ending::Refused)),
+            Step::Refuse | Step::Admit | Step::Attempt(_) | Step::Refresh => {
+                Err(self.unanswered(Ending::Refused))
+            }
         }
     }
 
-    fn look_up(&mut self) -> Step {
-        let facts = self.look();
+    pub(super) fn look_up(&mut self) -> Step {
+        let moment = if self.call.reason().is_some() {
+            Moment::AfterFailure
+        } else {
+            Moment::BeforeAsking
+        };
+        let facts = self.look(moment);
         self.call.found(facts, self.now.mono)
     }
 
-    pub(super) fn look(&mut self) -> Option<Facts> {
+    pub(super) fn look(&mut self, moment: Moment) -> Option<Facts> {
+        if let Some(bring) = self.bring {
+            let Held {
+                value,
+                facts,
+                observed_wall,
+            } = bring(moment, self.now)?;
+            self.found = Some(Found::Brought(value, observed_wall));
+            return Some(facts);
+        }
         let snapshot = self.guard.memory.get(self.key?)?;
         let usable = self.may_have(&snapshot.value);
         let facts = snapshot.facts(usable);
-        self.snapshot = Some(snapshot);
+        self.found = Some(Found::Kept(snapshot));
         Some(facts)
     }
 
@@ -265,10 +303,10 @@ where
     #[inline(always)]
     fn serve(&mut self, rung: Rung, age: Option<Duration>) -> End<T, E> {
         let found: Option<(T, Option<Wall>)> = match rung {
-            Rung::Fresh | Rung::Stale => self
-                .snapshot
-                .take()
-                .map(|snapshot| (snapshot.value.clone(), snapshot.observed_wall)),
+            Rung::Fresh | Rung::Stale => self.found.take().map(|found| match found {
+                Found::Kept(snapshot) => (snapshot.value.clone(), snapshot.observed_wall),
+                Found::Brought(value, observed_wall) => (value, observed_wall),
+            }),
             Rung::Default => self.guard.default.as_ref().map(|default| (default(), None)),
             Rung::Live => None,
         };

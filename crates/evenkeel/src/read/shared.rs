@@ -42,6 +42,8 @@ pub(crate) struct Inner<T, E> {
     pub(crate) flights: Option<Arc<Flights<T, E>>>,
     /// Copies an error for each of several callers; only guards that coalesce need it.
     pub(crate) copy_error: Option<fn(&E) -> E>,
+    /// The work keeps the time: no limit of the dependency's ends its attempts.
+    pub(crate) untimed: bool,
 }
 
 impl<T, E> Inner<T, E> {
@@ -141,6 +143,8 @@ impl<T: Clone, E> Inner<T, E> {
                     observed_wall: Some(began.wall_of(observed)),
                     own_limit: terms.own_limit,
                     stale_forbidden: terms.stale_forbidden,
+                    lifetime: terms.lifetime,
+                    revalidate: terms.revalidate,
                 };
                 match self.memory.keep(key, value.clone(), (self.weigh)(value), entry) {
                     Put::Kept => return Kept::Yes,

@@ -8,7 +8,8 @@ use std::{
 };
 
 use evenkeel_core::{
-    BreakerRules, DependencyDraft, LimitRules, OpenFor, QueueRules, RampRules, Ratio, RetryRules,
+    BreakerRules, DependencyDraft, LimitRules, OpenFor, Over, QueueRules, RampRules, Ratio, RetryRules,
+    SlowRatio,
 };
 use http::Uri;
 
@@ -16,7 +17,9 @@ use super::{
     across::Asker,
     keys, ramp,
     reader::{Fields, listed},
-    retry, room,
+    retry,
+    rewrite::{self, Rewrite},
+    room,
     units::show_duration,
 };
 
@@ -52,6 +55,8 @@ pub struct Dependency {
     pub retry: Option<RetryRules>,
     /// How many requests may wait for a permit, and how long; `None` for none.
     pub queue: Option<QueueRules>,
+    /// What is changed of its messages.
+    pub rewrite: Rewrite,
 }
 
 /// The address of an upstream.
@@ -64,6 +69,20 @@ pub struct Upstream {
 }
 
 impl Upstream {
+    /// Returns how `Host` names it: without the default port.
+    fn authority(&self) -> String {
+        let host = if self.host.contains(':') {
+            format!("[{}]", self.host)
+        } else {
+            self.host.clone()
+        };
+        if self.port == 80 {
+            host
+        } else {
+            format!("{host}:{}", self.port)
+        }
+    }
+
     /// Tells whether calling it would reach a listener at `listen` on this machine, as far as addresses tell.
     pub(super) fn is_at(&self, listen: SocketAddr) -> bool {
         let own = listen.ip();
@@ -100,6 +119,8 @@ impl Dependency {
     pub const WINDOW: Duration = Duration::from_secs(10);
     /// of at least this many calls.
     pub const MIN_CALLS: u32 = 20;
+    /// Trips at this share of slow calls, where it is said what is slow.
+    pub const SLOW_RATIO_PPM: u32 = 500_000;
 }
 
 pub(super) fn read_resource(name: String, mut fields: Fields<'_, '_>) -> Option<Resource> {
@@ -116,6 +137,8 @@ pub(super) fn read(
     mut fields: Fields<'_, '_>,
 ) -> Option<Dependency> {
     let upstream = upstream(&mut fields);
+    let authority = upstream.as_ref().map(Upstream::authority);
+    let rewrite = rewrite::read(&mut fields, authority.as_deref());
     let uses = fields.texts("uses", "[\"catalog-db\"]").unwrap_or_default();
     for (index, used) in uses.iter().enumerate() {
         if !resources.contains(used) {
@@ -199,6 +222,7 @@ pub(super) fn read(
         learned_limit,
         retry,
         queue,
+        rewrite,
     })
 }
 
@@ -261,7 +285,7 @@ fn breaker(fields: &mut Fields<'_, '_>) -> Breaker {
         consecutive: Some(Dependency::CONSECUTIVE),
         ratio: Some(Ratio {
             failures_ppm: Dependency::FAILURE_RATIO_PPM,
-            window: Dependency::WINDOW,
+            window: Over::Time(Dependency::WINDOW),
             min_calls: Dependency::MIN_CALLS,
         }),
         ..BreakerRules::NONE
@@ -299,11 +323,12 @@ fn rules_of(mut fields: Fields<'_, '_>) -> BreakerRules {
         failures_ppm: fields
             .share_ppm("failure_ratio", "\"50%\"")
             .unwrap_or(Dependency::FAILURE_RATIO_PPM),
-        window: fields.duration("window", "\"10s\"").unwrap_or(Dependency::WINDOW),
+        window: window(&mut fields),
         min_calls: fields
             .integer("min_calls", 1, MAX, "20")
             .unwrap_or(Dependency::MIN_CALLS),
     };
+    let slow = slow(&mut fields, ratio);
     let first = fields
         .duration("open_for", "\"500ms\"")
         .unwrap_or(BreakerRules::OPEN_FOR_FIRST);
@@ -316,6 +341,7 @@ fn rules_of(mut fields: Fields<'_, '_>) -> BreakerRules {
     BreakerRules {
         consecutive: Some(consecutive),
         ratio: Some(ratio),
+        slow,
         open_for: OpenFor::Timed {
             first,
             longest,
@@ -329,6 +355,41 @@ fn rules_of(mut fields: Fields<'_, '_>) -> BreakerRules {
             .unwrap_or(BreakerRules::NONE.close_after),
         lease: fields.duration("lease", "\"1s\""),
     }
+}
+
+/// Reads the calls of which both shares are taken: those of some time, or the last so many.
+fn window(fields: &mut Fields<'_, '_>) -> Over {
+    let span = fields.duration("window", "\"10s\"");
+    let calls = fields.integer("window_calls", 1, 100_000, "100");
+    if let (Some(span), Some(_)) = (span, calls) {
+        fields.problem(
+            "window_calls",
+            &format!("set beside `window` ({})", show_duration(span)),
+            "a window of time or one of calls",
+            "remove one of them",
+        );
+    }
+    calls.map_or_else(|| Over::Time(span.unwrap_or(Dependency::WINDOW)), Over::Calls)
+}
+
+/// Reads what is slow, and how much of it is too much. Calls are counted like failures.
+fn slow(fields: &mut Fields<'_, '_>, ratio: Ratio) -> Option<SlowRatio> {
+    let after = fields.duration("slow_after", "\"500ms\"");
+    let share = fields.share_ppm("slow_ratio", "\"50%\"");
+    if fields.has("slow_ratio") && !fields.has("slow_after") {
+        fields.problem(
+            "slow_ratio",
+            "set without `slow_after`",
+            "a share of calls that take longer than `slow_after`",
+            "add `slow_after = \"500ms\"`, say, or remove it",
+        );
+    }
+    Some(SlowRatio {
+        after: after?,
+        slow_ppm: share.unwrap_or(Dependency::SLOW_RATIO_PPM),
+        window: ratio.window,
+        min_calls: ratio.min_calls,
+    })
 }
 
 #[cfg(test)]

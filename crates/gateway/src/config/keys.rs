@@ -19,13 +19,27 @@ pub const DEPENDENCY: &[&str] = &[
     "learned_limit",
     "retry",
     "queue",
+    "rewrite",
+];
+/// Keys of `rewrite`.
+pub const REWRITE: &[&str] = &[
+    "host",
+    "strip_prefix",
+    "add_prefix",
+    "set_request",
+    "remove_request",
+    "set_response",
+    "remove_response",
 ];
 /// Keys of `breaker`.
 pub const BREAKER: &[&str] = &[
     "consecutive",
     "failure_ratio",
     "window",
+    "window_calls",
     "min_calls",
+    "slow_after",
+    "slow_ratio",
     "open_for",
     "open_for_max",
     "jitter",
@@ -63,9 +77,22 @@ pub const ROUTE: &[&str] = &[
     "max_body",
     "coalesce",
     "criticality",
+    "soft_timeout",
+    "other_methods",
+    "max_request_body",
+    "freshness",
+    "heuristic",
+    "stale_while_revalidate",
+    "ignore_cookies",
+    "keep_set_cookie",
+    "override",
+    "request_directives",
+    "normalise",
 ];
 /// Keys of `match`.
-pub const MATCH: &[&str] = &["path"];
+pub const MATCH: &[&str] = &["path", "host", "method", HEADER];
+/// The key of `match` that is a table of fields.
+pub const HEADER: &str = "header";
 /// Keys of one rung of `ladder`; exactly one of them.
 pub const RUNG: &[&str] = &["stale", "default"];
 /// Keys of the `default` rung.
@@ -83,6 +110,7 @@ pub const ALL: &[(&str, &[&str])] = &[
     ("dependencies.<name>.learned_limit", LEARNED_LIMIT),
     ("dependencies.<name>.retry", RETRY),
     ("dependencies.<name>.queue", QUEUE),
+    ("dependencies.<name>.rewrite", REWRITE),
     ("routes", ROUTE),
     ("routes.match", MATCH),
     ("routes.ladder", RUNG),

@@ -3,21 +3,30 @@
 //! It refuses what it does not know and what has no effect: a contract is a promise, not a wish list.
 
 mod across;
+mod caching;
+mod conditions;
 mod dependency;
 pub mod diag;
+mod forwarding;
 mod gateway;
 pub mod keys;
 pub mod pattern;
 mod ramp;
 mod reader;
+mod refresh;
 mod retry;
+mod rewrite;
 pub mod room;
 mod route;
 pub mod units;
 
+pub use caching::Caching;
+pub use conditions::{CONDITIONS_MAX, Conditions, Field, Host, Rank};
 pub use dependency::{Breaker, Dependency, Resource, Upstream};
 pub use diag::{Diagnostics, Places};
+pub use forwarding::{Class, OtherMethods};
 pub use gateway::Gateway;
+pub use rewrite::{CHANGES_MAX, FieldChanges, Rewrite};
 pub use route::{DefaultAnswer, KeepIf, Route, Rung, ScopePart};
 
 use reader::Reader;
@@ -159,8 +168,11 @@ fn read(reader: &mut Reader<'_>, document: &DeTable<'_>) -> Option<Contract> {
         for (index, value) in list.into_iter().flatten().enumerate() {
             let place = format!("routes[{index}]");
             reader.diagnostics.name_route(index, route::name_of(value));
-            if let Some(fields) = reader.open(place, value, keys::ROUTE) {
+            if let Some(fields) = reader.open(place.clone(), value, keys::ROUTE) {
                 let route = route::read(&names, &routes, fields);
+                if let Some(route) = &route {
+                    refresh::check_beside(reader, &place, route, &dependencies);
+                }
                 routes.extend(route);
             }
         }

@@ -5,25 +5,37 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use evenkeel_core::{Criticality, ReadDraft, RungRule, WhenBusy};
+use evenkeel::http::IgnoredCookies;
+use evenkeel_core::{Criticality, ReadDraft, RefreshRules, RungRule, WhenBusy};
 use evenkeel_http::directives::ResponseDirectives;
 use http::{HeaderMap, HeaderValue, StatusCode, header::CACHE_CONTROL};
 use toml::{Spanned, de::DeValue};
 
 use super::{
+    caching::{self, Caching},
+    conditions::{self, Conditions},
+    forwarding::{self, Class, OtherMethods},
     keys,
     pattern::Pattern,
     reader::{Fields, listed},
-    room,
+    refresh, room,
 };
 
-/// One route of class read.
+/// One route.
 #[derive(Clone, Debug)]
 pub struct Route {
     /// Its name, a metric label.
     pub name: String,
     /// The paths it covers.
     pub pattern: Pattern,
+    /// What a request has to be beside that.
+    pub conditions: Conditions,
+    /// What its answers mean.
+    pub class: Class,
+    /// What becomes of methods beside GET and HEAD.
+    pub other_methods: OtherMethods,
+    /// The most bytes of the body of a request that is forwarded.
+    pub max_request_body: u64,
     /// The name of its dependency.
     pub from: String,
     /// The longest span of a whole call, to the first byte of the answer.
@@ -44,6 +56,12 @@ pub struct Route {
     pub coalesce: bool,
     /// How much its requests matter where permits are scarce.
     pub criticality: Criticality,
+    /// How it caches; `None` where it always asks.
+    pub caching: Option<Caching>,
+    /// The cookies that have no influence on answers.
+    pub ignored_cookies: IgnoredCookies,
+    /// When copies answer although nothing has failed.
+    pub refresh: RefreshRules,
 }
 
 /// Where a scope part comes from. A request without it is refused.
@@ -143,18 +161,9 @@ pub(super) fn read(dependencies: &[String], earlier: &[Route], mut fields: Field
             "rename one of them",
         );
     }
-    let pattern = pattern(&mut fields, earlier);
-    fields.require("class", "\"read\"");
-    if let Some(class) = fields.text("class", "\"read\"")
-        && class != "read"
-    {
-        fields.problem(
-            "class",
-            &format!("\"{class}\""),
-            "\"read\": protect, operate, page and pass are not built yet",
-            "leave this route to another proxy for now",
-        );
-    }
+    let (pattern, conditions) = matched(&mut fields, earlier).unzip();
+    let conditions = conditions.unwrap_or_default();
+    let forwarding = forwarding::read(&mut fields, &conditions);
     let from = fields.required_text("from", "\"catalog\"");
     if let Some(from) = &from
         && !dependencies.contains(from)
@@ -179,15 +188,24 @@ pub(super) fn read(dependencies: &[String], earlier: &[Route], mut fields: Field
     let max_body = fields.size("max_body", 1, 1 << 30, "\"1MiB\"");
     let coalesce = fields.boolean("coalesce").unwrap_or_default();
     let criticality = room::read_criticality(&mut fields);
-    let stale = ladder.iter().any(|rung| matches!(rung, Rung::Stale(_)));
+    let caching = caching::read(&mut fields);
+    let ignored_cookies = caching::ignored_cookies(&mut fields);
+    let keeps = caching.is_some() || ladder.iter().any(|rung| matches!(rung, Rung::Stale(_)));
+    let refresh = refresh::read(&mut fields);
+    let is_read = forwarding.class == Class::Read;
     for (key, useless, needs) in [
-        ("when_busy", ladder.is_empty(), "a ladder"),
+        ("when_busy", ladder.is_empty() && is_read, "a ladder"),
         (
             "max_body",
-            ladder.is_empty() && !coalesce,
-            "a ladder or `coalesce`",
+            ladder.is_empty() && !coalesce && caching.is_none() && is_read,
+            "a ladder, `coalesce` or `freshness`",
         ),
-        ("keep_if", !stale, "a stale rung"),
+        ("keep_if", !keeps && is_read, "a stale rung or `freshness`"),
+        (
+            "ignore_cookies",
+            !keeps && !coalesce && is_read,
+            "a stale rung, `coalesce` or `freshness`",
+        ),
     ] {
         if useless && fields.has(key) {
             fields.problem(
@@ -209,6 +227,7 @@ pub(super) fn read(dependencies: &[String], earlier: &[Route], mut fields: Field
             when_busy,
             coalesce,
             criticality,
+            refresh,
         };
         if let Err(found) = draft.check() {
             fields.absorb(found);
@@ -217,6 +236,10 @@ pub(super) fn read(dependencies: &[String], earlier: &[Route], mut fields: Field
     Some(Route {
         name: name?,
         pattern: pattern?,
+        conditions,
+        class: forwarding.class,
+        other_methods: forwarding.other_methods,
+        max_request_body: forwarding.max_request_body,
         from: from?,
         deadline,
         scope,
@@ -229,16 +252,20 @@ pub(super) fn read(dependencies: &[String], earlier: &[Route], mut fields: Field
             .unwrap_or(Route::MAX_BODY),
         coalesce,
         criticality,
+        caching,
+        ignored_cookies,
+        refresh,
     })
 }
 
-fn pattern(fields: &mut Fields<'_, '_>, earlier: &[Route]) -> Option<Pattern> {
+fn matched(fields: &mut Fields<'_, '_>, earlier: &[Route]) -> Option<(Pattern, Conditions)> {
     const EXAMPLE: &str = "{ path = \"/products/{id}\" }";
     fields.require("match", EXAMPLE);
     let value = fields.value("match")?;
     let place = fields.place_of("match");
     let mut reader = fields.reader();
     let mut inner = reader.open(place, value, keys::MATCH)?;
+    let conditions = conditions::read(&mut inner);
     let text = inner.required_text("path", "\"/products/{id}\"")?;
     match Pattern::parse(&text) {
         Err(why) => {
@@ -251,15 +278,21 @@ fn pattern(fields: &mut Fields<'_, '_>, earlier: &[Route]) -> Option<Pattern> {
             None
         }
         Ok(pattern) => {
-            if let Some(other) = earlier.iter().find(|route| route.pattern.same_paths(&pattern)) {
+            if let Some(other) = earlier
+                .iter()
+                .find(|route| route.pattern.same_paths(&pattern) && route.conditions.conflict(&conditions))
+            {
                 inner.problem(
                     "path",
-                    &format!("\"{text}\", the same paths as route \"{}\"", other.name),
-                    "paths of its own",
-                    "remove one of the two routes",
+                    &format!(
+                        "\"{text}\", the same paths as route \"{}\", for requests that both cover with equal right",
+                        other.name
+                    ),
+                    "paths of its own, or a host, method or header that tells the two apart",
+                    "remove one of the two routes, or add a condition to one",
                 );
             }
-            Some(pattern)
+            Some((pattern, conditions))
         }
     }
 }

@@ -7,28 +7,32 @@ use std::sync::{
     atomic::{AtomicU64, AtomicUsize, Ordering},
 };
 
-use evenkeel::{BreakerBuilder, Dependency, Engine, Memory, Problems, Resource};
+use evenkeel::{BreakerBuilder, Dependency, Engine, Memory, Problems, Resource, http::Shelf};
 use evenkeel_core::{BreakerRules, OpenFor};
 use evenkeel_http::{hop::Via, problem::ProblemKind};
 
 use super::{
     buffers::Buffers,
+    caching,
     labels::{self, Labels},
     limits::Limits,
+    passing::Passing,
     route::{Common, Route},
-    router::Router,
+    served::{AllServed, Served},
     upstream::Upstream,
 };
 use crate::{
-    config::{Breaker, Contract},
+    config::{self, Breaker, Class, Contract},
     telemetry::{Blame, Log, Outages},
 };
 
 /// Requests that never became a call, by what was wrong with them.
-pub(crate) const MISDIRECTED: [ProblemKind; 3] = [
+pub(crate) const MISDIRECTED: [ProblemKind; 5] = [
     ProblemKind::BadRequest,
     ProblemKind::NoSuchRoute,
     ProblemKind::MethodNotAllowed,
+    ProblemKind::MethodNotImplemented,
+    ProblemKind::BodyTooLarge,
 ];
 
 /// A gateway without its sockets.
@@ -37,12 +41,16 @@ pub struct App {
     pub(crate) engine: Engine,
     pub(crate) log: Log,
     pub(crate) memory: Memory<super::whole::Reply>,
+    pub(crate) shelf: Shelf,
     pub(crate) buffers: Buffers,
     pub(crate) limits: Limits,
+    /// What reads.
     pub(crate) routes: Vec<Arc<Route>>,
+    /// What only forwards.
+    pub(crate) passes: Vec<Arc<Passing>>,
     pub(crate) dependencies: Vec<(Dependency, Arc<Upstream>)>,
     pub(crate) resources: Vec<Resource>,
-    pub(super) router: Router,
+    pub(super) served: AllServed,
     pub(super) labels: Labels,
     pub(super) in_flight: AtomicUsize,
     misdirected: [AtomicU64; MISDIRECTED.len()],
@@ -65,18 +73,18 @@ impl App {
             problems.add("gateway", &error.to_string(), "a token", "rename it");
             problems
         })?;
-        let memory = Memory::new(contract.gateway.memory as u64);
+        let (memory, shelf) = caching::stores(contract);
         let common = Common {
             engine: engine.clone(),
             memory: memory.clone(),
+            shelf: shelf.clone(),
             buffers: Buffers::new(contract.gateway.buffers),
             limits,
             via,
         };
         let resources = resources(contract, engine, &mut problems);
         let dependencies = dependencies(contract, engine, &resources, workers, &mut problems);
-        let mut router = Router::default();
-        let mut routes = Vec::new();
+        let mut served = AllServed::default();
         for (index, route) in contract.routes.iter().enumerate() {
             // A route whose dependency has problems is not built: those are told, and are enough.
             let Some((dependency, upstream)) = dependencies
@@ -85,10 +93,11 @@ impl App {
             else {
                 continue;
             };
-            match Route::build(route, dependency, upstream, &common) {
+            match serve(route, dependency, upstream, &common) {
                 Ok(built) => {
-                    router.add(&route.pattern, routes.len());
-                    routes.push(Arc::new(built));
+                    let number = served.list.len();
+                    served.router.add(&route.pattern, route.conditions.rank(), number);
+                    served.list.push(built);
                 }
                 Err(found) => problems.absorb(&format!("routes[{index}]"), unwrapped(&found)),
             }
@@ -97,12 +106,14 @@ impl App {
             log: Log::to_stderr(engine),
             engine: common.engine,
             memory,
+            shelf,
             buffers: common.buffers,
             limits,
-            routes,
+            routes: served.list.iter().filter_map(|one| one.reads.clone()).collect(),
+            passes: served.list.iter().filter_map(|one| one.passes.clone()).collect(),
+            served,
             dependencies,
             resources,
-            router,
             labels: Labels::new(),
             in_flight: AtomicUsize::new(0),
             misdirected: std::array::from_fn(|_| AtomicU64::new(0)),
@@ -115,7 +126,14 @@ impl App {
         &self.engine
     }
 
-    /// Returns the counters of the route of this name.
+    /// Returns the counters of what the route of this name only forwards.
+    #[must_use]
+    pub fn pass_counts(&self, route: &str) -> Option<evenkeel::Counts> {
+        let passing = self.passes.iter().find(|known| known.name == route)?;
+        Some(passing.guard.counts())
+    }
+
+    /// Returns the counters of the reads of the route of this name.
     #[must_use]
     pub fn counts(&self, route: &str) -> Option<evenkeel::Counts> {
         let route = self.routes.iter().find(|known| known.name == route)?;
@@ -197,6 +215,28 @@ impl App {
     }
 }
 
+/// Builds both sides of a route, as far as it has them.
+fn serve(
+    route: &config::Route,
+    dependency: &Dependency,
+    upstream: &Arc<Upstream>,
+    common: &Common,
+) -> Result<Served, Problems> {
+    let reads = match route.class {
+        Class::Read => Some(Arc::new(Route::build(route, dependency, upstream, common)?)),
+        Class::Pass => None,
+    };
+    let passes = route
+        .passes()
+        .then(|| Passing::build(route, dependency, upstream, common))
+        .transpose()?;
+    Ok(Served {
+        reads,
+        passes: passes.map(Arc::new),
+        conditions: route.conditions.clone(),
+    })
+}
+
 fn resources(contract: &Contract, engine: &Engine, problems: &mut Problems) -> Vec<Resource> {
     let mut built = Vec::new();
     for resource in &contract.resources {
@@ -242,7 +282,10 @@ fn dependencies(
             }
         }
         match builder.build() {
-            Ok(handle) => built.push((handle, Upstream::new(&dependency.upstream, workers))),
+            Ok(handle) => built.push((
+                handle,
+                Upstream::new(&dependency.upstream, dependency.rewrite.clone(), workers),
+            )),
             Err(found) => problems.absorb(&format!("dependencies.{}", dependency.name), found),
         }
     }
@@ -255,7 +298,10 @@ fn with_rules(mut breaker: BreakerBuilder, rules: &BreakerRules) -> BreakerBuild
         breaker = breaker.consecutive(failures);
     }
     if let Some(ratio) = rules.ratio {
-        breaker = breaker.failure_ratio(ratio.failures_ppm, ratio.window, ratio.min_calls);
+        breaker = breaker.failure_ratio_over(ratio.failures_ppm, ratio.window, ratio.min_calls);
+    }
+    if let Some(slow) = rules.slow {
+        breaker = breaker.slow_ratio(slow.after, slow.slow_ppm, slow.window, slow.min_calls);
     }
     breaker = match rules.open_for {
         OpenFor::Manual => breaker.open_until_probed(),

@@ -39,6 +39,14 @@ pub(super) fn normalised(authority: &HeaderValue) -> HeaderValue {
     HeaderValue::from_bytes(&bytes.to_ascii_lowercase()).unwrap_or_else(|_| authority.clone())
 }
 
+/// Returns the host of a valid authority, an IPv6 address with its brackets.
+pub(super) fn host(authority: &HeaderValue) -> &str {
+    let text = authority.to_str().unwrap_or_default();
+    let end = text.rfind(']').map_or(0, |bracket| bracket + 1);
+    let port = text.get(end..).and_then(|rest| rest.find(':'));
+    port.and_then(|port| text.get(..end + port)).unwrap_or(text)
+}
+
 /// RFC 3986 §3.2 without user information, and with a host, as RFC 9110 §4.2.1 asks for http.
 fn is_authority(bytes: &[u8]) -> bool {
     let (host, port) = match bytes.strip_prefix(b"[") {
@@ -143,6 +151,19 @@ mod tests {
         );
         let target = Uri::from_static("https://b.example/x");
         assert!(of_request(&target, &headers(&["a.example"])).is_err());
+    }
+
+    #[test]
+    fn a_host_is_what_stands_before_the_port() {
+        for (authority, expected) in [
+            ("a.example", "a.example"),
+            ("a.example:80", "a.example"),
+            ("a.example:", "a.example"),
+            ("[::1]:80", "[::1]"),
+            ("[::1]", "[::1]"),
+        ] {
+            assert_eq!(host(&HeaderValue::from_static(authority)), expected);
+        }
     }
 
     #[test]

@@ -16,13 +16,15 @@ use parking_lot::Mutex;
 
 use super::{
     buffers::Lease,
-    forward::{self, Peer},
+    cached::Cached,
+    forward::{self, Peer, Sent},
     framing::{self, Asked, End},
     keep::{self, Received, Verdict, Why},
     repeat,
     route::Route,
     stream::Stream,
     trouble::Trouble,
+    upload::Upload,
     upstream::Head,
     whole::{Reply, Whole, compact},
 };
@@ -37,6 +39,8 @@ pub(crate) struct Exchange {
     pub(super) handed: Mutex<Handed>,
     /// A connection was there and the request was written to it.
     pub(super) connected: AtomicBool,
+    /// What the shelf has for it, on a route that caches.
+    pub(super) cached: Option<Cached>,
 }
 
 /// What the work hands to the call beside its result.
@@ -49,20 +53,29 @@ pub(super) struct Handed {
 }
 
 /// A body that was read, or as much of it as may be held back.
-enum Read {
+pub(super) enum Read {
     Whole(Bytes, Lease),
     Flowing(Stream, Why),
 }
 
 impl Exchange {
-    /// Makes the attempt.
-    pub(super) async fn run(&self, permit: Option<Permit<'static>>) -> Result<Reply, Trouble> {
+    /// Makes the attempt; a failure is remembered for the log.
+    pub(super) async fn attempt(&self, permit: Option<Permit<'static>>) -> Result<Reply, Trouble> {
+        self.run(permit)
+            .await
+            .inspect_err(|trouble| self.route.upstream.note(trouble))
+    }
+
+    async fn run(&self, permit: Option<Permit<'static>>) -> Result<Reply, Trouble> {
         let route = &self.route;
         let repeats = self.repeats();
         if repeats {
             // What an attempt before this one left is of no use.
             drop(std::mem::take(&mut *self.handed.lock()));
             self.connected.store(false, Ordering::Relaxed);
+        }
+        if let (Some(cache), Some(cached)) = (&route.cache, &self.cached) {
+            return self.run_cached(cache, cached, permit).await;
         }
         let head = route
             .upstream
@@ -73,7 +86,9 @@ impl Exchange {
                     &self.authority,
                     &self.peer,
                     &route.via,
-                    route.keeps,
+                    &route.upstream.rewrite,
+                    if route.keeps { Sent::Whole } else { Sent::Question },
+                    Upload::Empty,
                 )
             })
             .await?;
@@ -87,12 +102,16 @@ impl Exchange {
         }
         let may_repeat = repeats && repeat::is_worth_repeating(parts.status);
         if !self.holds_back() && !may_repeat {
-            return self.let_through(parts, stream, None);
+            let keep = self.flowing(&parts, None);
+            return self.let_through(parts, stream, None, keep);
         }
         // HEAD has no body whatever its head says.
         let end_is_known = end == End::Known || stream.length().is_some();
         match self.read(stream).await? {
-            Read::Flowing(stream, why) => self.let_through(parts, stream, Some(why)),
+            Read::Flowing(stream, why) => {
+                let keep = self.flowing(&parts, Some(why));
+                self.let_through(parts, stream, Some(why), keep)
+            }
             Read::Whole(body, lease) => {
                 let verdict = if end_is_known {
                     self.judge(&parts, &body)
@@ -109,7 +128,7 @@ impl Exchange {
         self.route.has_ladder || self.route.coalesces
     }
 
-    async fn read(&self, mut stream: Stream) -> Result<Read, Trouble> {
+    pub(super) async fn read(&self, mut stream: Stream) -> Result<Read, Trouble> {
         let (max, buffers) = (self.route.max_body, &self.route.buffers);
         let announced = match stream.length() {
             None => 0,
@@ -144,18 +163,28 @@ impl Exchange {
         Ok(Read::Whole(read.joined(), lease))
     }
 
+    /// Says what becomes of the old snapshot when an answer flows.
+    fn flowing(&self, head: &response::Parts, why: Option<Why>) -> Keep {
+        // That there was no room for it here says nothing about the answer, so what is kept stays.
+        if self.route.keeps && why != Some(Why::BuffersFull) {
+            keep::flowing(&self.facts(), head.status, &head.headers)
+        } else {
+            Keep::Leave
+        }
+    }
+
     /// Hands the stream to the caller.
-    fn let_through(&self, head: response::Parts, stream: Stream, why: Option<Why>) -> Result<Reply, Trouble> {
+    pub(super) fn let_through(
+        &self,
+        head: response::Parts,
+        stream: Stream,
+        why: Option<Why>,
+        keep: Keep,
+    ) -> Result<Reply, Trouble> {
         if let Some(why) = why {
             self.route.note_not_kept(why);
         }
         let status = head.status;
-        // That there was no room for it here says nothing about the answer, so what is kept stays.
-        let keep = if self.route.keeps && why != Some(Why::BuffersFull) {
-            keep::flowing(&self.facts(), status, &head.headers)
-        } else {
-            Keep::Leave
-        };
         *self.handed.lock() = Handed {
             headers: Some(self.answered(head)),
             stream: Some(Box::new(stream)),
@@ -167,7 +196,7 @@ impl Exchange {
         Ok(Reply::Streamed(status, keep))
     }
 
-    fn whole(
+    pub(super) fn whole(
         &self,
         head: response::Parts,
         body: Bytes,
@@ -224,7 +253,14 @@ impl Exchange {
 
     /// Reads what the store rules need to know of the request.
     pub(super) fn facts(&self) -> RequestFacts {
-        RequestFacts::of(&self.request.method, &self.request.headers, NO_IGNORED_COOKIES)
+        self.route.facts(&self.request.method, &self.request.headers)
+    }
+
+    /// Copies the fields of an answer, prepared for this side of the gateway.
+    pub(super) fn fields(&self, head: &response::Parts) -> HeaderMap {
+        let mut copy = http::Response::new(()).into_parts().0;
+        (copy.version, copy.headers) = (head.version, head.headers.clone());
+        self.answered(copy)
     }
 
     /// Prepares the fields of an answer for this side of the gateway.
@@ -232,17 +268,15 @@ impl Exchange {
         let mut headers = head.headers;
         headers.reserve(ADDED);
         strip_hop_by_hop(&mut headers);
+        self.route.upstream.rewrite.response.apply(&mut headers);
         self.route.via.append(&mut headers, head.version);
-        if self.route.keeps && !headers.contains_key(DATE) {
+        if (self.route.keeps || self.route.cache.is_some()) && !headers.contains_key(DATE) {
             let now = self.route.engine.now().wall.as_secs();
             headers.insert(DATE, HttpDate::from_unix_seconds(now).to_value());
         }
         headers
     }
 }
-
-/// Contracts cannot name cookies to be ignored yet: every cookie counts.
-const NO_IGNORED_COOKIES: &[&str] = &[];
 
 /// The fields added to a live answer: `Via`, `Date`, and the two labels.
 const ADDED: usize = 4;

@@ -5,18 +5,18 @@
 
 use std::net::IpAddr;
 
-use bytes::Bytes;
-use evenkeel_http::hop::{Via, strip_hop_by_hop};
+use evenkeel_http::hop::{ConnectionOptions, Via, strip_hop_by_hop};
 use http::{
     HeaderMap, HeaderName, HeaderValue, Request, Uri,
-    header::{FORWARDED, HOST},
+    header::{FORWARDED, HOST, TRAILER},
     request::Parts,
 };
-use http_body_util::Empty;
 
-use super::link::Outgoing;
+use super::{link::Outgoing, upload::Upload};
+use crate::config::Rewrite;
 
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
 /// What is said about a client, made once per connection.
@@ -43,65 +43,92 @@ impl Peer {
     }
 }
 
-/// The fields added to a request. There is no `X-Forwarded-Host`: the `Host` itself is passed on.
-const ADDED: usize = 4;
+/// The fields added to a request. `X-Forwarded-Host` is one only where the contract changes the `Host`.
+const ADDED: usize = 5;
 
-/// Makes the request that is sent on. `whole` says that the answer has to be the whole one, because it may be
-/// kept: validators and ranges then stay here.
+/// How much of a request is sent on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sent {
+    /// The question alone, and for the whole answer, because that may be kept: validators, ranges and a body stay here.
+    Whole,
+    /// The question alone; a body stays here.
+    Question,
+    /// All of it.
+    All,
+}
+
+/// Makes the request that is sent on, with this body.
 pub(super) fn outgoing(
     request: &Parts,
     authority: &HeaderValue,
     peer: &Peer,
     via: &Via,
-    whole: bool,
+    rewrite: &Rewrite,
+    sent: Sent,
+    mut body: Upload,
 ) -> Outgoing {
-    let mut headers = passed_on(&request.headers, whole);
+    let (mut headers, options) = passed_on(&request.headers, sent);
+    rewrite.request.apply(&mut headers);
     via.append(&mut headers, request.version);
-    if request.uri.authority().is_some() {
+    if let Some(host) = &rewrite.host {
+        headers.insert(HOST, host.clone());
+        headers.insert(X_FORWARDED_HOST, authority.clone());
+    } else if request.uri.authority().is_some() {
         headers.insert(HOST, authority.clone());
+    }
+    if !body.is_empty() {
+        // It ends here and begins anew: the trailers that it announces are sent on.
+        for names in request.headers.get_all(TRAILER) {
+            headers.append(TRAILER, names.clone());
+        }
+        body.strip(options);
     }
     headers.insert(X_FORWARDED_FOR, peer.address.clone());
     headers.insert(X_FORWARDED_PROTO, HeaderValue::from_static("http"));
     headers.insert(FORWARDED, peer.forwarded.clone());
-    let mut outgoing = Request::new(Empty::<Bytes>::new());
+    let mut outgoing = Request::new(body);
     *outgoing.method_mut() = request.method.clone();
-    *outgoing.uri_mut() = match request.uri.path_and_query() {
-        Some(target) if request.uri.authority().is_some() => Uri::from(target.clone()),
-        Some(_) | None => request.uri.clone(),
-    };
+    *outgoing.uri_mut() =
+        rewrite
+            .target(&request.uri)
+            .unwrap_or_else(|| match request.uri.path_and_query() {
+                Some(target) if request.uri.authority().is_some() => Uri::from(target.clone()),
+                Some(_) | None => request.uri.clone(),
+            });
     *outgoing.headers_mut() = headers;
     outgoing
 }
 
 /// Copies the fields that are sent on into a map that has room for those that are added.
-fn passed_on(request: &HeaderMap, whole: bool) -> HeaderMap {
+fn passed_on(request: &HeaderMap, sent: Sent) -> (HeaderMap, ConnectionOptions) {
     let mut headers = HeaderMap::with_capacity(request.len() + ADDED);
     for (name, value) in request {
-        if !ends_here(name, whole) {
+        if !ends_here(name, sent) {
             headers.append(name.clone(), value.clone());
         }
     }
-    strip_hop_by_hop(&mut headers);
-    headers
+    let options = strip_hop_by_hop(&mut headers);
+    (headers, options)
 }
 
 /// Tells whether a field of a request is not sent on.
 ///
-/// Bodies of Read requests are not sent on, so neither are the fields that announce one. Fields by which a
-/// client could change what the answer is about, without that being in the key, are nobody's to send yet. Many
-/// servers read an underscore in a name as a hyphen, so such names are judged as if they had one.
-fn ends_here(name: &HeaderName, whole: bool) -> bool {
+/// Where a body is not sent on, neither are the fields that announce one. Fields by which a client could change what
+/// the request is about, without that being in the key or in the route, are nobody's to send. Many servers read an
+/// underscore in a name as a hyphen, so such names are judged as if they had one.
+fn ends_here(name: &HeaderName, sent: Sent) -> bool {
     let name = name.as_str();
     if name.contains('_') {
         let read = name.replace('_', "-");
-        return read == "transfer-encoding" || is_ended(&read, whole);
+        return read == "transfer-encoding" || is_ended(&read, sent, true);
     }
-    is_ended(name, whole)
+    is_ended(name, sent, sent != Sent::All)
 }
 
-fn is_ended(name: &str, whole: bool) -> bool {
+fn is_ended(name: &str, sent: Sent, length: bool) -> bool {
+    let whole = sent == Sent::Whole;
     match name.as_bytes().first() {
-        Some(b'c') => name == "content-length",
+        Some(b'c') => length && name == "content-length",
         Some(b'e') => name == "expect",
         Some(b'f') => name == "forwarded",
         Some(b'i') => whole && matches!(name, "if-none-match" | "if-modified-since" | "if-range"),
@@ -132,7 +159,7 @@ fn is_ended(name: &str, whole: bool) -> bool {
 mod tests {
     use super::*;
 
-    fn sent(fields: &[(&'static str, &'static str)], whole: bool) -> Outgoing {
+    fn sent(fields: &[(&'static str, &'static str)], sent: Sent) -> Outgoing {
         let mut request = Request::get("http://a.example/x?y").body(()).unwrap();
         for (name, value) in fields {
             request
@@ -142,7 +169,15 @@ mod tests {
         let (parts, ()) = request.into_parts();
         let peer = Peer::new("192.0.2.7".parse().unwrap());
         let via = Via::new("evenkeel").unwrap();
-        outgoing(&parts, &HeaderValue::from_static("a.example"), &peer, &via, whole)
+        outgoing(
+            &parts,
+            &HeaderValue::from_static("a.example"),
+            &peer,
+            &via,
+            &Rewrite::default(),
+            sent,
+            Upload::Empty,
+        )
     }
 
     #[test]
@@ -160,7 +195,7 @@ mod tests {
                 ("true-client-ip", "1.2.3.4"),
                 ("connection", "x-forwarded-proto"),
             ],
-            false,
+            Sent::Question,
         );
         let fields: Vec<(&str, &str)> = sent
             .headers()
@@ -188,12 +223,12 @@ mod tests {
             ("if-match", "\"b\""),
             ("content-length", "3"),
         ];
-        let names = |whole| -> Vec<String> {
-            let sent = sent(&fields, whole);
+        let names = |kind| -> Vec<String> {
+            let sent = sent(&fields, kind);
             sent.headers().keys().take(2).map(ToString::to_string).collect()
         };
-        assert_eq!(names(false), ["range", "if-none-match"]);
-        assert_eq!(names(true), ["if-match", "via"]);
+        assert_eq!(names(Sent::Question), ["range", "if-none-match"]);
+        assert_eq!(names(Sent::Whole), ["if-match", "via"]);
     }
 
     #[test]

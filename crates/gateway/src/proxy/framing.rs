@@ -13,8 +13,10 @@ use super::trouble::Trouble;
 /// Which special answers the request that was sent allows.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Asked {
-    conditional: bool,
-    range: bool,
+    /// A 304.
+    pub(super) conditional: bool,
+    /// A 206.
+    pub(super) range: bool,
 }
 
 impl Asked {

@@ -7,11 +7,20 @@ use std::sync::{
     atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
-use evenkeel::Usable;
-use evenkeel_http::{facts::Reuse, problem::ProblemKind, reuse::given_from_shared};
+use evenkeel::{Answer, Together, Unanswered, Usable, http::HttpCache};
+use evenkeel_http::{
+    accept::{normalise_encoding, normalise_language},
+    decision::Decision,
+    facts::Reuse,
+    problem::ProblemKind,
+    reuse::given_from_shared,
+};
 use http::{
-    HeaderName, Method, Request, Response,
-    header::{IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE, RANGE},
+    HeaderMap, HeaderName, HeaderValue, Method, Request, Response,
+    header::{
+        ACCEPT_ENCODING, ALLOW, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE,
+        MAX_FORWARDS, RANGE,
+    },
 };
 use hyper::body::Incoming;
 use parking_lot::Mutex;
@@ -19,87 +28,212 @@ use parking_lot::Mutex;
 use super::{
     app::App,
     authority,
+    cached::Cached,
     exchange::{Exchange, Handed},
     forward::Peer,
     outbound::Outbound,
+    pass::Passed,
     refuse, repeat,
     respond::respond,
     route::Whose,
     router::has_dot_segment,
+    served::Nobody,
+    trouble::Trouble,
     whole::Reply,
 };
 
 /// Answers one request.
 pub(crate) async fn handle(app: &App, peer: &Arc<Peer>, request: Request<Incoming>) -> Response<Outbound> {
     let _in_flight = InFlight::begin(&app.in_flight);
-    let (request, _body) = request.into_parts();
-    let (exchange, whose) = match prepare(app, peer, request) {
-        Ok(prepared) => prepared,
-        Err((kind, detail)) => {
-            app.note_misdirected(kind);
-            return refuse::misdirected(kind, detail.as_deref());
+    let (head, body) = request.into_parts();
+    match prepare(app, peer, head) {
+        // A body of a read stays here: no answer that others may get depends on it.
+        Ok(Asked::Read(exchange, whose)) => read(app, &exchange, whose).await,
+        Ok(Asked::Pass(passed)) => match passed.answer(body, &app.labels).await {
+            Ok(response) => response,
+            Err((kind, detail)) => misdirected(app, kind, Some(detail)),
+        },
+        Ok(Asked::Options) => refuse::options(),
+        Err(Refused { kind, detail, allow }) => {
+            let mut response = misdirected(app, kind, detail.as_deref());
+            if let Some(allow) = allow {
+                response.headers_mut().insert(ALLOW, allow);
+            }
+            response
         }
-    };
+    }
+}
+
+fn misdirected(app: &App, kind: ProblemKind, detail: Option<&str>) -> Response<Outbound> {
+    app.note_misdirected(kind);
+    refuse::misdirected(kind, detail)
+}
+
+/// Makes the call of a read and answers with its end.
+async fn read(app: &App, exchange: &Arc<Exchange>, whose: Whose) -> Response<Outbound> {
+    if let Some((cache, cached)) = exchange.route.cache.as_ref().zip(exchange.cached.as_ref()) {
+        return handle_cached(app, exchange, cache, cached).await;
+    }
     let usable = |held: &Reply| exchange.may_be_given(held);
     let target = exchange
         .request
         .uri
         .path_and_query()
         .map_or("", |target| target.as_str());
-    let work = Arc::clone(&exchange);
+    let work = Arc::clone(exchange);
     let work = move |_call, permit| {
         let work = Arc::clone(&work);
-        async move {
-            work.run(permit)
-                .await
-                .inspect_err(|trouble| work.route.upstream.note(trouble))
-        }
+        async move { work.attempt(permit).await }
     };
     let guard = &exchange.route.guard;
-    let is_own = exchange.route.coalesces && exchange.is_one_callers_own();
-    let repeats = exchange.repeats();
+    let shares = exchange.route.coalesces || guard.contract().refreshes();
+    let is_own = shares && exchange.is_one_callers_own();
     let usable: Usable<'_, Reply> = Some(&usable);
-    let end = match (repeats, is_own) {
+    let end = match (exchange.repeats(), is_own) {
         (false, false) => guard.call_work(whose, target, usable, work).await,
         (false, true) => guard.call_alone(whose, target, usable, work).await,
         (true, false) => guard.call_repeatable_work(whose, target, usable, work).await,
         (true, true) => guard.call_repeatable_alone(whose, target, usable, work).await,
     };
-    let mut response = respond(&exchange, end, &app.labels);
-    if repeats {
+    answer(app, exchange, end)
+}
+
+/// Answers one request on a route that caches.
+async fn handle_cached(
+    app: &App,
+    exchange: &Arc<Exchange>,
+    cache: &HttpCache,
+    cached: &Cached,
+) -> Response<Outbound> {
+    if cached.looked.request().directives.only_if_cached
+        && cached.first(cache, exchange.route.engine.now().mono) == Decision::OnlyIfCached
+    {
+        return refuse::nothing_kept();
+    }
+    let bring = |moment, now| exchange.bring(cache, cached, moment, now);
+    let key = || exchange.together(cached);
+    let usable = |fetched: &Reply| exchange.may_share(cache, cached, fetched);
+    let together = if exchange.asks_alone(cached) {
+        Together::Alone(&key)
+    } else {
+        Together::Shared(&key)
+    };
+    let work = Arc::clone(exchange);
+    let work = move |_call, permit| {
+        let work = Arc::clone(&work);
+        async move { work.attempt(permit).await }
+    };
+    let guard = &exchange.route.guard;
+    let end = guard.call_held(&bring, together, Some(&usable), work).await;
+    answer(app, exchange, end)
+}
+
+fn answer(
+    app: &App,
+    exchange: &Exchange,
+    end: Result<Answer<Reply, Trouble>, Unanswered<Trouble>>,
+) -> Response<Outbound> {
+    let mut response = respond(exchange, end, &app.labels);
+    if exchange.repeats() {
         repeat::mark(&mut response);
     }
     response
 }
 
-type Refused = (ProblemKind, Option<String>);
+/// Why a request becomes no call.
+struct Refused {
+    kind: ProblemKind,
+    detail: Option<String>,
+    /// The methods that the address takes.
+    allow: Option<HeaderValue>,
+}
+
+impl Refused {
+    const fn because(kind: ProblemKind, detail: Option<String>) -> Self {
+        Self {
+            kind,
+            detail,
+            allow: None,
+        }
+    }
+
+    fn of(nobody: Nobody) -> Self {
+        match nobody {
+            Nobody::NoRoute => Self::because(ProblemKind::NoSuchRoute, None),
+            Nobody::OtherMethods(allow) => Self {
+                allow: Some(allow),
+                ..Self::because(ProblemKind::MethodNotAllowed, None)
+            },
+        }
+    }
+}
+
+/// What a request asks for.
+enum Asked {
+    /// An answer of class read.
+    Read(Arc<Exchange>, Whose),
+    /// To be forwarded.
+    Pass(Box<Passed>),
+    /// What the gateway itself can do.
+    Options,
+}
 
 /// Checks a request and finds out what it asks for.
-fn prepare(
-    app: &App,
-    peer: &Arc<Peer>,
-    request: http::request::Parts,
-) -> Result<(Arc<Exchange>, Whose), Refused> {
-    let bad = |detail: &str| (ProblemKind::BadRequest, Some(detail.to_owned()));
+fn prepare(app: &App, peer: &Arc<Peer>, mut request: http::request::Parts) -> Result<Asked, Refused> {
+    let bad = |detail: &str| Refused::because(ProblemKind::BadRequest, Some(detail.to_owned()));
+    if request.method == Method::CONNECT || request.method == Method::TRACE {
+        return Err(Refused::because(ProblemKind::MethodNotImplemented, None));
+    }
     let authority = authority::of_request(&request.uri, &request.headers).map_err(bad)?;
     let path = request.uri.path();
     if has_dot_segment(path) {
         return Err(bad("the path holds a dot segment"));
     }
-    let route = app
-        .router
-        .find(path)
-        .and_then(|number| app.routes.get(number))
-        .ok_or((ProblemKind::NoSuchRoute, None))?;
-    if request.method != Method::GET && request.method != Method::HEAD {
-        return Err((ProblemKind::MethodNotAllowed, None));
+    if request.method == Method::OPTIONS && (path == "*" || is_last_hop(&request.headers).map_err(bad)?) {
+        return Ok(Asked::Options);
     }
+    let served = app.served.find(&request, &authority).map_err(Refused::of)?;
+    let is_read = request.method == Method::GET || request.method == Method::HEAD;
+    let (route, passing) = (served.reads.as_ref().filter(|_| is_read), served.passes.as_ref());
+    let route = match (route, passing) {
+        (Some(route), _) => route,
+        (None, Some(passing)) => {
+            let keepers = if request.method.is_safe() {
+                Vec::new()
+            } else {
+                app.served.keepers(&request)
+            };
+            return Ok(Asked::Pass(Box::new(Passed {
+                passing: Arc::clone(passing),
+                keepers,
+                request,
+                authority,
+                peer: Arc::clone(peer),
+            })));
+        }
+        // Nobody who does not take the method is found.
+        (None, None) => return Err(Refused::because(ProblemKind::NoSuchRoute, None)),
+    };
     let parts = route
         .scope_of(path, request.uri.query())
-        .map_err(|detail| (ProblemKind::BadRequest, Some(detail)))?;
+        .map_err(|detail| Refused::because(ProblemKind::BadRequest, Some(detail)))?;
     let whose = Whose {
         authority: authority::normalised(&authority),
         parts,
+    };
+    for name in &route.normalise {
+        if *name == ACCEPT_ENCODING {
+            normalise_encoding(&mut request.headers);
+        } else {
+            normalise_language(&mut request.headers);
+        }
+    }
+    let cached = match &route.cache {
+        None => None,
+        Some(cache) => {
+            let looked = Cached::look(cache, &route.name, &whose, &request);
+            Some(looked.map_err(|error| bad(&error.to_string()))?)
+        }
     };
     let exchange = Arc::new(Exchange {
         route: Arc::clone(route),
@@ -108,8 +242,22 @@ fn prepare(
         peer: Arc::clone(peer),
         handed: Mutex::new(Handed::default()),
         connected: AtomicBool::new(false),
+        cached,
     });
-    Ok((exchange, whose))
+    Ok(Asked::Read(exchange, whose))
+}
+
+/// Tells whether an `OPTIONS` request says that it goes no further (rule H13).
+fn is_last_hop(headers: &HeaderMap) -> Result<bool, &'static str> {
+    let mut lines = headers.get_all(MAX_FORWARDS).iter();
+    let Some(line) = lines.next() else {
+        return Ok(false);
+    };
+    let digits = line.as_bytes();
+    if lines.next().is_some() || digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
+        return Err("the Max-Forwards field is not one number");
+    }
+    Ok(digits.iter().all(|digit| *digit == b'0'))
 }
 
 /// Fields by which a request asks for less than the whole answer. On routes that keep answers they stay here.

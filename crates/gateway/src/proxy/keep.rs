@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use evenkeel::{Keep, Terms, Wall};
+use evenkeel::{Keep, Terms, Wall, http::NotShelved};
 use evenkeel_http::{
     age::{corrected_initial_age, freshness_lifetime, stale_limit},
     dates::HttpDate,
@@ -36,6 +36,14 @@ pub(crate) enum Why {
     BuffersFull,
     /// Its body ends where the connection does, so nobody can tell whether it is complete.
     UnknownEnd,
+    /// It has no lifetime and no validator, and nobody permits it on a failure.
+    NoUse,
+    /// It is an error answer, and a good copy is held.
+    ErrorAnswer,
+    /// It is larger than the store takes.
+    TooBig,
+    /// Something loaded later is already kept, or the URI was retired meanwhile.
+    Superseded,
 }
 
 impl Why {
@@ -47,12 +55,27 @@ impl Why {
             Self::TooLarge,
             Self::BuffersFull,
             Self::UnknownEnd,
+            Self::NoUse,
+            Self::ErrorAnswer,
+            Self::TooBig,
+            Self::Superseded,
         ];
         NotKept::ALL.into_iter().map(Self::Http).chain(own)
     }
 
     /// How many words there are.
-    pub(crate) const COUNT: usize = NotKept::ALL.len() + 5;
+    pub(crate) const COUNT: usize = NotKept::ALL.len() + 9;
+
+    /// Names why the shelf does not have an answer.
+    pub(super) const fn of(why: NotShelved) -> Self {
+        match why {
+            NotShelved::Http(why) => Self::Http(why),
+            NotShelved::NoUse => Self::NoUse,
+            NotShelved::ErrorAnswer => Self::ErrorAnswer,
+            NotShelved::TooBig => Self::TooBig,
+            NotShelved::Superseded => Self::Superseded,
+        }
+    }
 
     /// Returns the place of this word in [`Why::all`].
     pub(crate) fn index(self) -> usize {
@@ -68,6 +91,10 @@ impl Why {
             Self::TooLarge => "too-large",
             Self::BuffersFull => "buffers-full",
             Self::UnknownEnd => "unknown-end",
+            Self::NoUse => "no-use",
+            Self::ErrorAnswer => "error-answer",
+            Self::TooBig => evenkeel::NotKept::TooBig.as_str(),
+            Self::Superseded => evenkeel::NotKept::Superseded.as_str(),
         }
     }
 }
@@ -128,7 +155,7 @@ pub(super) fn judge(received: &Received<'_>, keep_if: &KeepIf) -> Verdict {
     let at = HttpDate::from_unix_seconds(received.at.as_secs());
     let said = head.directives;
     let lifetime = freshness_lifetime(&said, received.headers, Sharing::Shared, at);
-    let worth = is_worth_keeping(received, keep_if);
+    let worth = is_worth_keeping(received.status, received.body, keep_if);
     Verdict {
         terms: Terms {
             keep: if worth { Keep::Yes } else { Keep::Leave },
@@ -136,6 +163,7 @@ pub(super) fn judge(received: &Received<'_>, keep_if: &KeepIf) -> Verdict {
             stale_forbidden: stale_forbidden(Sharing::Shared, &said).is_some(),
             // The engine counts from the beginning of the attempt, so the response delay is in the age already.
             already: corrected_initial_age(received.headers, at, Duration::ZERO),
+            ..Terms::default()
         },
         lifetime,
         shared: Some(Shared {
@@ -191,9 +219,10 @@ pub(super) fn is_degraded(headers: &HeaderMap) -> bool {
             .any(|said| said.as_bytes() != fresh)
 }
 
-fn is_worth_keeping(received: &Received<'_>, keep_if: &KeepIf) -> bool {
-    let status = keep_if.status.is_empty() || keep_if.status.contains(&received.status);
-    status && !(keep_if.not_empty && is_empty(received.body))
+/// Tells whether the contract finds an answer good enough to be kept.
+pub(super) fn is_worth_keeping(status: StatusCode, body: &[u8], keep_if: &KeepIf) -> bool {
+    let fits = keep_if.status.is_empty() || keep_if.status.contains(&status);
+    fits && !(keep_if.not_empty && is_empty(body))
 }
 
 /// Tells whether a body is nothing: no bytes, or an empty JSON array, object or null, with blanks around.

@@ -13,7 +13,7 @@ use evenkeel_http::{
     freshness::{DataFreshness, X_DATA_FRESHNESS},
     proxy_status::{ProxyError, ProxyStatus},
 };
-use http::{HeaderMap, HeaderValue, Response, header::AGE};
+use http::{HeaderMap, HeaderValue, Method, Response, header::AGE};
 
 use super::{
     keep::is_degraded,
@@ -34,15 +34,20 @@ pub(super) struct Stored {
     pub(super) joined: bool,
 }
 
-/// The `Cache-Status` of live answers, made once: by `joined`, then by `kept`.
+/// The `Cache-Status` of answers that were asked for, made once.
 #[derive(Debug)]
-pub(crate) struct Labels([[HeaderValue; 2]; 2]);
+pub(crate) struct Labels {
+    /// Of live answers of reads: by `joined`, then by `kept`.
+    live: [[HeaderValue; 2]; 2],
+    /// Of forwarded requests whose method no store could answer.
+    method: HeaderValue,
+}
 
 impl Labels {
     pub(crate) fn new() -> Self {
-        let label = |joined: bool, stored| {
+        let label = |why, joined: bool, stored| {
             let handling = Handling::Forwarded {
-                why: Forward::Bypass,
+                why,
                 status: None,
                 stored,
                 collapsed: joined.then_some(true),
@@ -55,21 +60,54 @@ impl Labels {
             }
             .to_value()
         };
-        Self([false, true].map(|joined| [false, true].map(|kept| label(joined, kept))))
+        Self {
+            live: [false, true].map(|joined| [false, true].map(|kept| label(Forward::Bypass, joined, kept))),
+            method: label(Forward::Method, false, false),
+        }
     }
 
     fn of(&self, Stored { kept, joined }: Stored) -> &HeaderValue {
-        let [apart, together] = &self.0;
+        let [apart, together] = &self.live;
         let [passed, stored] = if joined { together } else { apart };
         if kept { stored } else { passed }
+    }
+
+    /// Labels an answer that was asked for on a route that caches, and that no copy was made of.
+    pub(super) fn asked(&self, response: &mut Response<Outbound>, handling: Handling) {
+        CacheStatus {
+            cache: NAME,
+            handling,
+            ttl: None,
+            detail: None,
+        }
+        .append_to(response.headers_mut());
+        Self::say_fresh(response);
+    }
+
+    /// Labels an answer that was only passed on. It is not data of a read, so it has no freshness; what the dependency
+    /// says of itself stays.
+    pub(super) fn passed(&self, method: &Method, headers: &mut HeaderMap) {
+        let is_read = *method == Method::GET || *method == Method::HEAD;
+        let label = if is_read {
+            self.of(Stored::default())
+        } else {
+            &self.method
+        };
+        headers.append(CACHE_STATUS, label.clone());
     }
 
     /// Labels an answer that was asked for. An error or a refusal that is passed on holds no data, so it has no
     /// freshness either, whatever the dependency says.
     pub(super) fn live(&self, response: &mut Response<Outbound>, stored: Stored) {
+        response
+            .headers_mut()
+            .append(CACHE_STATUS, self.of(stored).clone());
+        Self::say_fresh(response);
+    }
+
+    fn say_fresh(response: &mut Response<Outbound>) {
         let is_error = response.status().is_client_error() || response.status().is_server_error();
         let headers = response.headers_mut();
-        headers.append(CACHE_STATUS, self.of(stored).clone());
         // What an upstream says about being degraded stays true here.
         if is_degraded(headers) {
             return;
@@ -89,17 +127,35 @@ pub(super) fn degraded(
     answer: &Answer<Reply, Trouble>,
     connected: bool,
 ) {
-    let reason = answer.reason.map_or("unknown", Reason::as_str);
-    let freshness = match (&answer.value, answer.rung) {
-        (Reply::Whole(whole), _) => {
-            let age = answer.age.unwrap_or_default();
-            headers.insert(AGE, age_value(age));
-            cache_status(whole, answer, age, reason).append_to(headers);
-            DataFreshness::Stale
-        }
-        (Reply::Default(_) | Reply::Streamed(..), _) => DataFreshness::Default,
+    let freshness = if let Reply::Whole(whole) = &answer.value {
+        let age = answer.age.unwrap_or_default();
+        headers.insert(AGE, age_value(age));
+        let reason = answer.reason.map_or("unknown", Reason::as_str);
+        cache_status(whole, answer, age, reason).append_to(headers);
+        DataFreshness::Stale
+    } else {
+        DataFreshness::Default
     };
     freshness.set_on(headers);
+    say_degraded(headers, route, answer, connected);
+}
+
+/// Labels a copy of the shelf that stands in.
+pub(super) fn stood_in(
+    headers: &mut HeaderMap,
+    route: &str,
+    answer: &Answer<Reply, Trouble>,
+    label: CacheStatus<'_>,
+    connected: bool,
+) {
+    label.append_to(headers);
+    DataFreshness::Stale.set_on(headers);
+    say_degraded(headers, route, answer, connected);
+}
+
+/// Says what stands in, why, and what went wrong.
+fn say_degraded(headers: &mut HeaderMap, route: &str, answer: &Answer<Reply, Trouble>, connected: bool) {
+    let reason = answer.reason.map_or("unknown", Reason::as_str);
     let part = DegradedPart {
         part: route,
         stand_in: if answer.rung == Rung::Default {
@@ -177,7 +233,7 @@ const fn of_reason(reason: Reason, connected: bool) -> Option<ProxyError> {
         Reason::TimedOut | Reason::ProbeFailed if connected => ProxyError::HttpResponseTimeout,
         Reason::TimedOut | Reason::ProbeFailed => ProxyError::ConnectionTimeout,
         Reason::Cut => ProxyError::HttpResponseIncomplete,
-        Reason::ErrorAnswer => return None,
+        Reason::ErrorAnswer | Reason::Slow | Reason::Revalidating => return None,
         Reason::Busy => ProxyError::HttpRequestError,
         Reason::Fault => ProxyError::ProxyInternalError,
         Reason::BreakerOpen | Reason::Ramping => ProxyError::DestinationUnavailable,

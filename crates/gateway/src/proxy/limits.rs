@@ -21,6 +21,11 @@ pub struct Limits {
     pub client_idle: Duration,
     /// The longest pause inside a body that is being streamed; then it is cut.
     pub stream_idle: Duration,
+    /// The longest that a client is waited for inside the body of its request; then it is answered 408.
+    pub upload_idle: Duration,
+    /// The longest for the whole body of a request, from the first wait for its client: a client that sends a byte now
+    /// and then would otherwise hold a permit for ever.
+    pub upload: Duration,
 }
 
 impl Default for Limits {
@@ -31,6 +36,8 @@ impl Default for Limits {
             head_bytes: 32 << 10,
             client_idle: Duration::from_secs(60),
             stream_idle: Duration::from_secs(60),
+            upload_idle: Duration::from_secs(30),
+            upload: Duration::from_secs(600),
         }
     }
 }

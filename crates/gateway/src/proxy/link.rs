@@ -15,9 +15,7 @@ use std::{
     task::{Context, Poll, Waker, ready},
 };
 
-use bytes::Bytes;
 use http::{Request, Response};
-use http_body_util::Empty;
 use hyper::{
     body::Incoming,
     client::conn::http1::{self, Connection, SendRequest},
@@ -28,16 +26,18 @@ use tokio::{
     net::TcpStream,
 };
 
-/// What is sent: requests of Read routes have no body.
-pub(super) type Outgoing = Request<Empty<Bytes>>;
+use super::upload::Upload;
+
+/// What is sent.
+pub(super) type Outgoing = Request<Upload>;
 
 /// The most bytes of the head of an upstream's answer.
 pub const RESPONSE_HEAD_MAX: usize = 64 << 10;
 
 /// One connection to an upstream, driven by whoever holds it.
 pub(super) struct Link {
-    sender: SendRequest<Empty<Bytes>>,
-    connection: Connection<TokioIo<Wire>, Empty<Bytes>>,
+    sender: SendRequest<Upload>,
+    connection: Connection<TokioIo<Wire>, Upload>,
     /// How far the exchange has come on the wire.
     reached: Arc<Reached>,
     /// The connection has ended and must not be polled again.
@@ -51,6 +51,14 @@ pub(super) struct Broken {
     pub(super) error: Option<hyper::Error>,
     /// Not one byte of an answer had arrived: nothing had, or it came before the request had been written.
     pub(super) unanswered: bool,
+}
+
+/// Why a request that must not be sent twice brought no response head.
+pub(super) enum Lost {
+    /// Not one byte of it has left; here it is, its body untouched.
+    Unsent(Box<Outgoing>),
+    /// It may have arrived. There is an error unless the connection had ended.
+    Sent(Option<hyper::Error>),
 }
 
 impl Link {
@@ -105,9 +113,46 @@ impl Link {
         request: Outgoing,
     ) -> Result<(Response<Incoming>, Box<Self>), Broken> {
         self.reached.restart();
-        let answer = self.sender.send_request(request);
-        let mut answer = std::pin::pin!(answer);
-        let result = poll_fn(|context| {
+        let answer = std::pin::pin!(self.sender.send_request(request));
+        match self.drive_until(answer).await {
+            Some(Ok(response)) => Ok((response, self)),
+            failed => Err(Broken {
+                error: failed.and_then(Result::err),
+                unanswered: !self.reached.an_answer(),
+            }),
+        }
+    }
+
+    /// Sends a request that must not be sent twice, and waits for the head of its answer. Dropping the future closes the
+    /// connection.
+    pub(super) async fn exchange_once(
+        mut self: Box<Self>,
+        request: Outgoing,
+    ) -> Result<(Response<Incoming>, Box<Self>), Lost> {
+        self.reached.restart();
+        let mut answer = std::pin::pin!(self.sender.try_send_request(request));
+        let failed = match self.drive_until(answer.as_mut()).await {
+            Some(Ok(response)) => return Ok((response, self)),
+            Some(Err(failed)) => failed,
+            None => {
+                // With its connection a request that was not begun comes back.
+                drop(self);
+                match answer.await {
+                    Ok(_) => return Err(Lost::Sent(None)),
+                    Err(failed) => failed,
+                }
+            }
+        };
+        let mut failed = failed;
+        Err(match failed.take_message() {
+            Some(request) => Lost::Unsent(Box::new(request)),
+            None => Lost::Sent(Some(failed.into_error())),
+        })
+    }
+
+    /// Lets the connection work until there is an answer; `None` when it has ended without one.
+    async fn drive_until<F: Future>(&mut self, mut answer: Pin<&mut F>) -> Option<F::Output> {
+        poll_fn(|context| {
             self.drive(context);
             match answer.as_mut().poll(context) {
                 // A connection that has ended leaves a request that it had not begun where it was.
@@ -116,14 +161,7 @@ impl Link {
                 Poll::Ready(result) => Poll::Ready(Some(result)),
             }
         })
-        .await;
-        match result {
-            Some(Ok(response)) => Ok((response, self)),
-            failed => Err(Broken {
-                error: failed.and_then(Result::err),
-                unanswered: !self.reached.an_answer(),
-            }),
-        }
+        .await
     }
 }
 

@@ -10,10 +10,7 @@ use evenkeel_http::{
     problem::{Problem, ProblemKind, SkippedRung},
     proxy_status::{ProxyError, ProxyStatus},
 };
-use http::{
-    Response,
-    header::{ALLOW, HeaderValue},
-};
+use http::{Response, StatusCode};
 
 use super::{labels, outbound::Outbound, trouble::Trouble};
 
@@ -33,11 +30,18 @@ pub(super) fn misdirected(kind: ProblemKind, detail: Option<&str>) -> Response<O
         received_status: None,
     };
     status.append_to(response.headers_mut());
-    if kind == ProblemKind::MethodNotAllowed {
-        response
-            .headers_mut()
-            .insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
-    }
+    response
+}
+
+/// Answers a request that wants nothing but what is kept, when nothing usable is.
+pub(super) fn nothing_kept() -> Response<Outbound> {
+    of_problem(&Problem::new(ProblemKind::NothingKept))
+}
+
+/// Answers `OPTIONS` for the gateway itself: there is nothing to say, and nobody to ask.
+pub(super) fn options() -> Response<Outbound> {
+    let mut response = Response::new(Outbound::Empty);
+    *response.status_mut() = StatusCode::NO_CONTENT;
     response
 }
 
@@ -59,6 +63,16 @@ pub(super) fn unanswered(
     connected: bool,
     turn: impl FnOnce() -> u32,
 ) -> Response<Outbound> {
+    unanswered_with(end, None, connected, turn)
+}
+
+/// The same, with what is known of this request.
+pub(super) fn unanswered_with(
+    end: &Unanswered<Trouble>,
+    detail: Option<&str>,
+    connected: bool,
+    turn: impl FnOnce() -> u32,
+) -> Response<Outbound> {
     let kind = kind_of(end.reason);
     let skipped: Vec<SkippedRung<'_>> = end
         .skipped
@@ -69,6 +83,7 @@ pub(super) fn unanswered(
         })
         .collect();
     let problem = Problem {
+        detail,
         reason: end.reason.map(Reason::as_str),
         skipped: &skipped,
         retry_after: kind
@@ -88,7 +103,8 @@ const fn kind_of(reason: Option<Reason>) -> ProblemKind {
             ProblemKind::DependencyFailed
         }
         Some(Reason::TimedOut) => ProblemKind::TimedOut,
-        Some(Reason::Fault) | None => ProblemKind::Fault,
+        // What is served while the dependency is being asked is never refused.
+        Some(Reason::Fault | Reason::Slow | Reason::Revalidating) | None => ProblemKind::Fault,
         Some(Reason::BreakerOpen | Reason::Ramping) => ProblemKind::BreakerOpen,
         Some(Reason::ProbeFailed) => ProblemKind::ProbeFailed,
         Some(Reason::AtCapacity | Reason::QueueExpired | Reason::Shed) => ProblemKind::AtCapacity,
@@ -113,7 +129,9 @@ mod tests {
     #[test]
     fn the_status_follows_from_the_first_cause() {
         let status = |reason| kind_of(reason).status().as_u16();
-        let expected = [502, 504, 502, 502, 502, 500, 503, 503, 503, 503, 503, 503, 503];
+        let expected = [
+            502, 504, 502, 502, 502, 500, 503, 503, 503, 503, 503, 503, 503, 500, 500,
+        ];
         assert_eq!(Reason::ALL.map(|reason| status(Some(reason))), expected);
         assert_eq!(status(None), 500);
     }

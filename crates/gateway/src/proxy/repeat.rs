@@ -34,6 +34,8 @@ pub(super) fn advice_of_trouble(trouble: &Trouble, now: Wall) -> Advice {
         | Trouble::NameNotFound
         | Trouble::Unroutable
         | Trouble::ConnectTimedOut
+        | Trouble::ConnectTooLate
+        | Trouble::AnswerTooLate
         | Trouble::NothingLeft
         | Trouble::Terminated
         | Trouble::Unreadable
@@ -45,7 +47,7 @@ pub(super) fn advice_of_trouble(trouble: &Trouble, now: Wall) -> Advice {
 pub(super) fn advice_of_reply(reply: &Reply, now: Wall) -> Advice {
     match reply {
         Reply::Whole(whole) => advice(&whole.headers, now),
-        Reply::Streamed(..) | Reply::Default(_) => Advice::Whenever,
+        Reply::Streamed(..) | Reply::Cached(..) | Reply::Default(_) => Advice::Whenever,
     }
 }
 

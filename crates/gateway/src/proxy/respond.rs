@@ -4,7 +4,8 @@
 
 use std::sync::{Arc, atomic::Ordering};
 
-use evenkeel::{Answer, Ending, Rung, Unanswered};
+use evenkeel::{Answer, Ending, Rung, Unanswered, http::HttpCache};
+use evenkeel_http::dates::HttpDate;
 use http::{
     HeaderMap, HeaderValue, Method, Response, StatusCode,
     header::{
@@ -14,7 +15,9 @@ use http::{
 };
 
 use super::{
+    cached::Cached,
     exchange::{Exchange, Handed},
+    given,
     labels::{self, Labels, Stored},
     outbound::Outbound,
     refuse,
@@ -30,6 +33,9 @@ pub(super) fn respond(
 ) -> Response<Outbound> {
     let handed = std::mem::take(&mut *exchange.handed.lock());
     let connected = exchange.connected.load(Ordering::Relaxed);
+    if let Some(caching) = exchange.route.cache.as_ref().zip(exchange.cached.as_ref()) {
+        return cached(exchange, caching, end, handed, labels, connected);
+    }
     match end {
         Ok(answer) if answer.rung == Rung::Live => live(exchange, answer, handed, labels),
         Ok(answer) => stand_in(exchange, &answer, connected),
@@ -37,6 +43,53 @@ pub(super) fn respond(
             (Ending::Failed, Some(Trouble::ErrorAnswer(status, whole))) => {
                 passed_on(*status, whole.as_deref(), handed, labels)
                     .unwrap_or_else(|| refuse::unanswered(&end, connected, || exchange.route.next_turn()))
+            }
+            _ => refuse::unanswered(&end, connected, || exchange.route.next_turn()),
+        },
+    }
+}
+
+/// Makes the response for the end of a call on a route that caches.
+fn cached(
+    exchange: &Exchange,
+    caching: (&HttpCache, &Cached),
+    end: Result<Answer<Reply, Trouble>, Unanswered<Trouble>>,
+    handed: Handed,
+    labels: &Labels,
+    connected: bool,
+) -> Response<Outbound> {
+    let now = exchange.route.engine.now();
+    let received = HttpDate::from_unix_seconds(now.wall.as_secs());
+    let (cache, cached) = caching;
+    let passed = |mut response: Response<Outbound>, joined: bool| {
+        let handling = given::forwarded(cached.first(cache, now.mono));
+        let handling = handling.after_asking(None, false, joined.then_some(true));
+        labels.asked(&mut response, handling);
+        response
+    };
+    match end {
+        Ok(answer) => match &answer.value {
+            Reply::Cached(copy, how) => given::of_copy(
+                exchange,
+                caching,
+                &answer,
+                (copy, *how),
+                handed.headers,
+                connected,
+            ),
+            Reply::Default(_) => stand_in(exchange, &answer, connected),
+            Reply::Whole(_) | Reply::Streamed(..) => {
+                let joined = answer.joined;
+                let response = passed(unlabelled(answer.value, handed), joined);
+                given::fitted(exchange, response, received)
+            }
+        },
+        Err(end) => match (end.ending, &end.cause) {
+            (Ending::Failed, Some(Trouble::ErrorAnswer(status, whole))) => {
+                error_answer(*status, whole.as_deref(), handed).map_or_else(
+                    || refuse::unanswered(&end, connected, || exchange.route.next_turn()),
+                    |response| passed(response, false),
+                )
             }
             _ => refuse::unanswered(&end, connected, || exchange.route.next_turn()),
         },
@@ -53,12 +106,19 @@ fn live(
         kept: answer.kept,
         joined: answer.joined,
     };
+    let mut response = unlabelled(answer.value, handed);
+    labels.live(&mut response, stored);
+    finished(exchange, response)
+}
+
+/// Makes the response of what the dependency has answered.
+fn unlabelled(value: Reply, handed: Handed) -> Response<Outbound> {
     let Handed {
         headers,
         stream,
         lease,
     } = handed;
-    let mut response = match answer.value {
+    match value {
         Reply::Streamed(status, _) => {
             let body = stream.map_or(Outbound::Empty, Outbound::Stream);
             with_status(status, headers.unwrap_or_default(), body)
@@ -72,15 +132,19 @@ fn live(
             });
             with_status(status, headers, Outbound::bytes(body, lease))
         }
+        // Copies are answered with elsewhere.
+        Reply::Cached(copy, _) => with_status(
+            copy.status(),
+            copy.headers(0),
+            Outbound::bytes(copy.body().clone(), lease),
+        ),
         // The engine never calls a default live.
         Reply::Default(answer) => with_status(
             answer.status,
             HeaderMap::new(),
             Outbound::bytes(answer.body.clone(), None),
         ),
-    };
-    labels.live(&mut response, stored);
-    finished(exchange, response)
+    }
 }
 
 fn stand_in(exchange: &Exchange, answer: &Answer<Reply, Trouble>, connected: bool) -> Response<Outbound> {
@@ -100,8 +164,13 @@ fn stand_in(exchange: &Exchange, answer: &Answer<Reply, Trouble>, connected: boo
                 Outbound::bytes(constant.body.clone(), None),
             )
         }
-        // Streams are never kept, so no rung below live can hold one.
+        // Streams are never kept, so no rung below live can hold one; copies are answered with elsewhere.
         Reply::Streamed(status, _) => with_status(*status, HeaderMap::new(), Outbound::Empty),
+        Reply::Cached(copy, _) => with_status(
+            copy.status(),
+            copy.headers(0),
+            Outbound::bytes(copy.body().clone(), None),
+        ),
     };
     labels::degraded(response.headers_mut(), &exchange.route.name, answer, connected);
     finished(exchange, response)
@@ -114,21 +183,33 @@ fn passed_on(
     handed: Handed,
     labels: &Labels,
 ) -> Option<Response<Outbound>> {
+    let mut response = error_answer(status, whole, handed)?;
+    labels.live(&mut response, Stored::default());
+    Some(response)
+}
+
+fn error_answer(status: StatusCode, whole: Option<&Whole>, handed: Handed) -> Option<Response<Outbound>> {
     let Handed {
         headers,
         stream,
         lease,
     } = handed;
-    let mut response = match (whole, stream) {
+    match (whole, stream) {
         (Some(whole), _) => {
             let headers = headers.unwrap_or_else(|| whole.headers.clone());
-            with_status(status, headers, Outbound::bytes(whole.body.clone(), lease))
+            Some(with_status(
+                status,
+                headers,
+                Outbound::bytes(whole.body.clone(), lease),
+            ))
         }
-        (None, Some(stream)) => with_status(status, headers.unwrap_or_default(), Outbound::Stream(stream)),
-        (None, None) => return None,
-    };
-    labels.live(&mut response, Stored::default());
-    Some(response)
+        (None, Some(stream)) => Some(with_status(
+            status,
+            headers.unwrap_or_default(),
+            Outbound::Stream(stream),
+        )),
+        (None, None) => None,
+    }
 }
 
 fn with_status(status: StatusCode, headers: HeaderMap, body: Outbound) -> Response<Outbound> {

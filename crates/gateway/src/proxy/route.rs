@@ -7,12 +7,17 @@ use std::sync::{
     atomic::{AtomicU32, AtomicU64, Ordering},
 };
 
-use evenkeel::{Dependency, Engine, LadderRung, Memory, Problems, Read, Scope, default, stale};
-use evenkeel_http::hop::Via;
-use http::HeaderValue;
+use evenkeel::{
+    Dependency, Engine, Ladder, LadderRung, Memory, Problems, Read, Scope, default,
+    http::{HttpCache, IgnoredCookies, Shelf},
+    stale,
+};
+use evenkeel_http::{facts::RequestFacts, hop::Via};
+use http::{HeaderMap, HeaderName, HeaderValue, Method};
 
 use super::{
-    buffers::Buffers, keep::Why, limits::Limits, repeat, trouble::Trouble, upstream::Upstream, whole::Reply,
+    buffers::Buffers, caching, keep::Why, limits::Limits, repeat, trouble::Trouble, upstream::Upstream,
+    whole::Reply,
 };
 use crate::config::{self, KeepIf, Rung, ScopePart, pattern::Pattern};
 
@@ -57,6 +62,11 @@ pub(crate) struct Route {
     pub(super) retries: bool,
     pub(super) keep_if: KeepIf,
     pub(super) max_body: usize,
+    /// Its use of the shelf; `None` where it always asks.
+    pub(super) cache: Option<HttpCache>,
+    /// Fields of requests that are brought into one spelling.
+    pub(super) normalise: Vec<HeaderName>,
+    ignored_cookies: IgnoredCookies,
     not_kept: [AtomicU64; Why::COUNT],
     turns: AtomicU32,
 }
@@ -66,6 +76,7 @@ pub(crate) struct Route {
 pub(crate) struct Common {
     pub(crate) engine: Engine,
     pub(crate) memory: Memory<Reply>,
+    pub(crate) shelf: Shelf,
     pub(crate) buffers: Buffers,
     pub(crate) limits: Limits,
     pub(crate) via: Via,
@@ -82,7 +93,11 @@ impl Route {
         upstream: &Arc<Upstream>,
         common: &Common,
     ) -> Result<Self, Problems> {
-        let rungs: Vec<LadderRung<Reply>> = route.ladder.iter().map(rung).collect();
+        let cache = route
+            .caching
+            .as_ref()
+            .map(|caching| HttpCache::new(&common.shelf, caching::rules(route, caching)));
+        let rungs = rungs(route);
         let mut builder = common
             .engine
             .read::<Reply>(&route.name)
@@ -94,7 +109,7 @@ impl Route {
             .ladder(rungs)
             .when_busy(route.when_busy)
             .criticality(route.criticality);
-        let keeps = route.stale().is_some();
+        let keeps = cache.is_none() && route.stale().is_some();
         if keeps {
             builder = builder
                 .terms(Reply::terms)
@@ -109,7 +124,14 @@ impl Route {
         if route.exact {
             builder = builder.exact();
         }
-        if route.coalesce {
+        if let Some(soft) = route.refresh.soft_timeout {
+            builder = builder.soft_timeout(soft);
+        }
+        if cache.is_some() {
+            // Each copy says for itself for how long it is fresh.
+            builder = builder.own_lifetimes().terms(Reply::terms);
+        }
+        if route.coalesce || cache.is_some() {
             builder = builder.coalesce().share_if(Reply::is_shareable);
         }
         Ok(Self {
@@ -128,9 +150,20 @@ impl Route {
             retries,
             keep_if: route.keep_if.clone(),
             max_body: route.max_body,
+            cache,
+            normalise: route
+                .caching
+                .as_ref()
+                .map_or_else(Vec::new, |caching| caching.normalise.clone()),
+            ignored_cookies: route.ignored_cookies.clone(),
             not_kept: std::array::from_fn(|_| AtomicU64::new(0)),
             turns: AtomicU32::new(0),
         })
+    }
+
+    /// Reads what the rules need to know of a request.
+    pub(super) fn facts(&self, method: &Method, headers: &HeaderMap) -> RequestFacts {
+        self.ignored_cookies.request(method, headers)
     }
 
     /// Numbers those who are told when to come back; after 2^32 from zero again.
@@ -168,6 +201,18 @@ impl Route {
             })
             .collect()
     }
+}
+
+/// The rungs of the contract. On a route that caches, a copy stands in where its origin permits it, contract or not;
+/// how old it may be is said by each copy.
+fn rungs(route: &config::Route) -> Vec<LadderRung<Reply>> {
+    if route.caching.is_none() {
+        return route.ladder.iter().map(rung).collect();
+    }
+    let others = route.ladder.iter().filter(|rung| !matches!(rung, Rung::Stale(_)));
+    std::iter::once(stale(Ladder::MAX_AGE_LIMIT))
+        .chain(others.map(rung))
+        .collect()
 }
 
 fn rung(rung: &Rung) -> LadderRung<Reply> {

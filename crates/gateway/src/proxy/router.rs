@@ -4,7 +4,10 @@
 
 use std::collections::HashMap;
 
-use crate::config::pattern::{Pattern, Segment};
+use crate::config::{
+    Rank,
+    pattern::{Pattern, Segment},
+};
 
 /// The routes of a contract, by their paths.
 #[derive(Debug, Default)]
@@ -14,57 +17,69 @@ pub(crate) struct Router(Node);
 struct Node {
     literal: HashMap<String, Self>,
     one: Option<Box<Self>>,
-    rest: Option<usize>,
-    end: Option<usize>,
+    /// The routes that cover everything below, the narrowest conditions first; so in `end`.
+    rest: Vec<(Rank, usize)>,
+    end: Vec<(Rank, usize)>,
 }
 
 impl Router {
-    /// Adds a route under a number. Of two with the same paths the later wins; contracts with such are refused.
-    pub(crate) fn add(&mut self, pattern: &Pattern, route: usize) {
+    /// Adds a route under a number. Of several with the same paths the one with the narrowest conditions is asked
+    /// first; contracts in which two conflict are refused.
+    pub(crate) fn add(&mut self, pattern: &Pattern, rank: Rank, route: usize) {
         let mut node = &mut self.0;
         for segment in pattern.segments() {
             node = match segment {
                 Segment::Literal(text) => node.literal.entry(text.clone()).or_default(),
                 Segment::One(_) => node.one.get_or_insert_default(),
                 Segment::Rest(_) => {
-                    node.rest = Some(route);
+                    insert(&mut node.rest, rank, route);
                     return;
                 }
             };
         }
-        node.end = Some(route);
+        insert(&mut node.end, rank, route);
     }
 
-    /// Returns the number of the most specific route for a path.
+    /// Returns the number of the most specific route for a path that also covers the rest of the request.
     ///
     /// At each segment a literal is preferred to `{name}` and that to `{name..}`, from left to right. Each node
     /// of the tree is visited once at most, whatever the path.
-    pub(crate) fn find(&self, path: &str) -> Option<usize> {
-        self.0.find(path.strip_prefix('/')?)
+    pub(crate) fn find(&self, path: &str, mut covers: impl FnMut(usize) -> bool) -> Option<usize> {
+        self.0.find(path.strip_prefix('/')?, &mut covers)
     }
 }
 
+/// Inserts before what is less narrow.
+fn insert(routes: &mut Vec<(Rank, usize)>, rank: Rank, route: usize) {
+    let place = routes.partition_point(|(other, _)| *other >= rank);
+    routes.insert(place, (rank, route));
+}
+
 impl Node {
-    fn find(&self, left: &str) -> Option<usize> {
+    fn find(&self, left: &str, covers: &mut impl FnMut(usize) -> bool) -> Option<usize> {
         let (segment, rest) = match left.split_once('/') {
             Some((segment, rest)) => (segment, Some(rest)),
             None => (left, None),
         };
-        let go_on = |node: &Self| match rest {
-            Some(rest) => node.find(rest),
-            None => node.end,
-        };
-        self.literal
-            .get(segment)
-            .and_then(go_on)
-            .or_else(|| {
-                self.one
-                    .as_deref()
-                    .filter(|_| !segment.is_empty())
-                    .and_then(go_on)
-            })
-            .or(self.rest)
+        let one = self.one.as_deref().filter(|_| !segment.is_empty());
+        for node in self.literal.get(segment).into_iter().chain(one) {
+            let found = match rest {
+                Some(rest) => node.find(rest, covers),
+                None => first(&node.end, covers),
+            };
+            if found.is_some() {
+                return found;
+            }
+        }
+        first(&self.rest, covers)
     }
+}
+
+fn first(routes: &[(Rank, usize)], covers: &mut impl FnMut(usize) -> bool) -> Option<usize> {
+    routes
+        .iter()
+        .map(|(_, route)| *route)
+        .find(|route| covers(*route))
 }
 
 /// Tells whether a path has a segment that means "here" or "one up", in any spelling that an upstream might undo:
@@ -116,11 +131,16 @@ fn next(path: &[u8]) -> Option<(u8, &[u8])> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Conditions;
 
     fn router(patterns: &[&str]) -> Router {
         let mut router = Router::default();
         for (number, pattern) in patterns.iter().enumerate() {
-            router.add(&Pattern::parse(pattern).unwrap(), number);
+            router.add(
+                &Pattern::parse(pattern).unwrap(),
+                Conditions::default().rank(),
+                number,
+            );
         }
         router
     }
@@ -132,7 +152,7 @@ mod tests {
             let mut turned = patterns;
             turned.rotate_left(turn);
             let router = router(&turned);
-            let found = |path| router.find(path).map(|number| turned[number]);
+            let found = |path| router.find(path, |_| true).map(|number| turned[number]);
             assert_eq!(found("/p/new"), Some("/p/new"));
             assert_eq!(found("/p/7"), Some("/p/{id}"));
             assert_eq!(found("/p/7/x"), Some("/p/{id}/x"));
@@ -146,13 +166,43 @@ mod tests {
     }
 
     #[test]
+    fn a_route_that_does_not_cover_the_request_leaves_it_to_the_next_and_the_narrowest_is_asked_first() {
+        let mut router = Router::default();
+        let narrow = Conditions {
+            methods: vec![http::Method::POST],
+            ..Conditions::default()
+        };
+        let all = Conditions::default().rank();
+        for (pattern, rank, number) in [
+            ("/p/{id}", all, 0),
+            ("/p/{id}", narrow.rank(), 1),
+            ("/{rest..}", all, 2),
+            ("/p/new", narrow.rank(), 3),
+        ] {
+            router.add(&Pattern::parse(pattern).unwrap(), rank, number);
+        }
+        let asked = |path, wanted: usize| {
+            let mut asked = Vec::new();
+            let found = router.find(path, |number| {
+                asked.push(number);
+                number == wanted
+            });
+            (found, asked)
+        };
+        assert_eq!(asked("/p/new", 0), (Some(0), vec![3, 1, 0]));
+        assert_eq!(asked("/p/new", 2), (Some(2), vec![3, 1, 0, 2]));
+        assert_eq!(asked("/p/new", 9), (None, vec![3, 1, 0, 2]));
+        assert_eq!(asked("/p/1", 1), (Some(1), vec![1]));
+    }
+
+    #[test]
     fn one_segment_is_never_empty_and_a_slash_at_the_end_counts() {
         let router = router(&["/a/{b}", "/c"]);
-        assert_eq!(router.find("/a/"), None);
-        assert_eq!(router.find("/a/1"), Some(0));
-        assert_eq!(router.find("/a/1/"), None);
-        assert_eq!(router.find("/c/"), None);
-        assert_eq!(router.find("/C"), None);
+        assert_eq!(router.find("/a/", |_| true), None);
+        assert_eq!(router.find("/a/1", |_| true), Some(0));
+        assert_eq!(router.find("/a/1/", |_| true), None);
+        assert_eq!(router.find("/c/", |_| true), None);
+        assert_eq!(router.find("/C", |_| true), None);
     }
 
     #[test]

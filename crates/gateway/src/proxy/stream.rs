@@ -16,7 +16,12 @@ use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use tokio::time::Sleep;
 
-use super::{link::Link, trouble::Trouble, upstream::Upstream};
+use super::{
+    link::Link,
+    trouble::Trouble,
+    upload::{Progress, Turn},
+    upstream::Upstream,
+};
 
 /// A body on its way, and everything that is in use until it has ended.
 pub(crate) struct Stream {
@@ -30,6 +35,8 @@ pub(crate) struct Stream {
     idle_max: Duration,
     /// Runs only while nothing comes.
     idle: Option<Pin<Box<Sleep>>>,
+    /// The body of the request, where there is one: it may still be on its way.
+    upload: Option<Arc<Progress>>,
     /// The body was cut, and the next to ask is told.
     cut: bool,
 }
@@ -50,8 +57,15 @@ impl Stream {
             permit,
             idle_max,
             idle: None,
+            upload: None,
             cut: false,
         }
+    }
+
+    /// Goes on sending a request whose answer came before its body had ended.
+    pub(super) fn beside(mut self, upload: Arc<Progress>) -> Self {
+        self.upload = Some(upload);
+        self
     }
 
     /// Puts what was read already in front.
@@ -88,7 +102,20 @@ impl Stream {
         }
         match polled {
             Poll::Pending if link.has_ended() => self.cut(context),
-            Poll::Pending => self.poll_idle(context),
+            Poll::Pending => match self.upload.as_ref().map(|upload| (upload.fault(), upload.turn())) {
+                // The upstream cannot answer in full what it was not asked in full.
+                Some((Some(_), _)) => {
+                    if let Some(permit) = self.permit.take() {
+                        permit.abandon();
+                    }
+                    self.cut(context)
+                }
+                Some((None, Turn::Client)) => {
+                    self.idle = None;
+                    Poll::Pending
+                }
+                Some((None, Turn::Upstream(_))) | None => self.poll_idle(context),
+            },
             Poll::Ready(None) => {
                 self.end(context);
                 Poll::Ready(None)
@@ -152,6 +179,11 @@ impl Stream {
     /// Gives up a body that its client did not ask for: nothing is missing then.
     pub(super) fn dismiss(mut self) {
         self.permit = None;
+    }
+
+    /// Gives the permit back: an answer without a body is done with, and the attempt goes on with another sending.
+    pub(super) fn give_up(mut self) -> Option<Permit<'static>> {
+        self.permit.take()
     }
 
     /// Tells whether the body has ended and nothing of it is left to be given.

@@ -28,6 +28,10 @@ pub(crate) enum Trouble {
     Terminated,
     /// What came is not HTTP, or its head is larger than accepted.
     Unreadable,
+    /// There was no connection in time; only where the work keeps the time itself.
+    ConnectTooLate,
+    /// There was no answer in time; only where the work keeps the time itself.
+    AnswerTooLate,
     /// The body ended early.
     Cut,
     /// An error answer that counts as an outage; passed on as it was when nothing stands in for it. Without a body
@@ -78,6 +82,7 @@ impl Trouble {
             | Self::ConnectTimedOut
             | Self::Terminated
             | Self::Unreadable => Class::Outage(Outage::Failed),
+            Self::ConnectTooLate | Self::AnswerTooLate => Class::Outage(Outage::TimedOut),
             Self::NothingLeft => Class::Local,
             Self::Cut => Class::Outage(Outage::Cut),
             Self::ErrorAnswer(..) => Class::Outage(Outage::ErrorAnswer),
@@ -94,6 +99,8 @@ impl Trouble {
             Self::NothingLeft => ProxyError::ConnectionLimitReached,
             Self::Terminated => ProxyError::ConnectionTerminated,
             Self::Unreadable => ProxyError::HttpProtocolError,
+            Self::ConnectTooLate => ProxyError::ConnectionTimeout,
+            Self::AnswerTooLate => ProxyError::HttpResponseTimeout,
             Self::Cut => ProxyError::HttpResponseIncomplete,
             Self::ErrorAnswer(..) => return None,
         })
@@ -110,6 +117,8 @@ impl Trouble {
             | Self::NothingLeft
             | Self::Terminated
             | Self::Unreadable
+            | Self::ConnectTooLate
+            | Self::AnswerTooLate
             | Self::Cut => None,
         }
     }
@@ -126,6 +135,8 @@ impl fmt::Display for Trouble {
             | Self::NothingLeft
             | Self::Terminated
             | Self::Unreadable
+            | Self::ConnectTooLate
+            | Self::AnswerTooLate
             | Self::Cut => f.write_str(self.proxy_error().map_or("failed", ProxyError::as_str)),
         }
     }

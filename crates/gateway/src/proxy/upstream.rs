@@ -22,7 +22,7 @@ use parking_lot::Mutex;
 use tokio::net::TcpStream;
 
 use super::{
-    link::{Broken, Link, Outgoing},
+    link::{Broken, Link, Lost, Outgoing},
     trouble::Trouble,
 };
 use crate::{config, telemetry::Blame};
@@ -39,6 +39,8 @@ const IDLE_SWEEPS: u32 = 12;
 #[derive(Debug)]
 pub(crate) struct Upstream {
     address: Address,
+    /// What is changed of its messages.
+    pub(super) rewrite: config::Rewrite,
     /// One list per worker, so that workers do not meet; a thread from outside shares one of them.
     idle: Box<[Mutex<VecDeque<Idle>>]>,
     sweeps: AtomicU32,
@@ -91,13 +93,14 @@ pub(crate) struct Head {
 
 impl Upstream {
     /// Prepares the lists for so many workers. Nothing is connected yet.
-    pub(crate) fn new(upstream: &config::Upstream, workers: usize) -> Arc<Self> {
+    pub(crate) fn new(upstream: &config::Upstream, rewrite: config::Rewrite, workers: usize) -> Arc<Self> {
         let address = match upstream.host.parse::<IpAddr>() {
             Ok(ip) => Address::Known(SocketAddr::new(ip, upstream.port)),
             Err(_) => Address::Named(upstream.host.clone(), upstream.port),
         };
         Arc::new(Self {
             address,
+            rewrite,
             idle: (0..workers.max(1)).map(|_| Mutex::default()).collect(),
             sweeps: AtomicU32::new(0),
             last: Mutex::default(),
@@ -110,7 +113,7 @@ impl Upstream {
     /// An idle connection may turn out to have been closed by the upstream; if not one byte of an answer had
     /// come, the request is sent once more, on a new connection (RFC 9112 §9.3.1, rule M10). `request` is called
     /// for each sending.
-    pub(crate) async fn send(&self, request: impl Fn() -> Outgoing) -> Result<Head, Trouble> {
+    pub(super) async fn send(&self, request: impl Fn() -> Outgoing) -> Result<Head, Trouble> {
         if let Some(link) = self.take() {
             match link.exchange(request()).await {
                 Ok((response, link)) => return Ok(Head { response, link }),
@@ -122,6 +125,33 @@ impl Upstream {
         match link.exchange(request()).await {
             Ok((response, link)) => Ok(Head { response, link }),
             Err(broken) => Err(Trouble::of_exchange(broken.error.as_ref())),
+        }
+    }
+
+    /// Sends a request that must not arrive twice, and waits for the head of the answer.
+    ///
+    /// An idle connection that turns out to be closed before anything was written to it is replaced by a new one; once
+    /// a byte may have left, the request is never sent again (rules H07, H09). `left` is told when that begins, and when
+    /// it turns out that nothing has left.
+    pub(super) async fn send_once(&self, mut request: Outgoing, left: &AtomicBool) -> Result<Head, Trouble> {
+        if let Some(link) = self.take() {
+            left.store(true, Ordering::Relaxed);
+            match link.exchange_once(request).await {
+                Ok((response, link)) => return Ok(Head { response, link }),
+                Err(Lost::Sent(error)) => return Err(Trouble::of_exchange(error.as_ref())),
+                Err(Lost::Unsent(unsent)) => request = *unsent,
+            }
+            left.store(false, Ordering::Relaxed);
+        }
+        let link = Box::new(self.connect().await?);
+        left.store(true, Ordering::Relaxed);
+        match link.exchange_once(request).await {
+            Ok((response, link)) => Ok(Head { response, link }),
+            Err(Lost::Sent(error)) => Err(Trouble::of_exchange(error.as_ref())),
+            Err(Lost::Unsent(_)) => {
+                left.store(false, Ordering::Relaxed);
+                Err(Trouble::Terminated)
+            }
         }
     }
 

@@ -5,7 +5,7 @@
 use std::{mem, sync::Arc, time::Duration};
 
 use bytes::{Bytes, BytesMut};
-use evenkeel::{Class, Keep, Terms};
+use evenkeel::{Class, Keep, Terms, http::Shelved};
 use evenkeel_http::{facts::StoredFacts, vary::Variant};
 use http::{HeaderMap, HeaderValue, StatusCode};
 
@@ -19,8 +19,27 @@ pub(crate) enum Reply {
     /// An answer whose body is on its way, and what becomes of the old snapshot; the caller that asked has been
     /// handed it.
     Streamed(StatusCode, Keep),
+    /// A copy of the shelf, and how this call came by it.
+    Cached(Arc<Shelved>, How),
     /// The constant that the contract declares.
     Default(Arc<DefaultAnswer>),
+}
+
+/// How a call came by a copy of the shelf.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum How {
+    /// It was there.
+    Held,
+    /// It was made of the answer of the dependency, and may be on the shelf now.
+    Fetched {
+        /// It is.
+        stored: bool,
+    },
+    /// The dependency said that it still holds.
+    Validated {
+        /// It is on the shelf as it is now.
+        stored: bool,
+    },
 }
 
 /// A complete answer of a dependency, and what it said about being kept.
@@ -50,6 +69,7 @@ impl Reply {
         match self {
             Self::Whole(whole) => Class::of_status(whole.status.as_u16()),
             Self::Streamed(status, _) => Class::of_status(status.as_u16()),
+            Self::Cached(copy, _) => Class::of_status(copy.status().as_u16()),
             Self::Default(_) => Class::Answer,
         }
     }
@@ -62,7 +82,11 @@ impl Reply {
                 keep: *keep,
                 ..Terms::default()
             },
-            Self::Default(_) => Terms {
+            // Told for the count of refreshes alone: the shelf has it already.
+            Self::Cached(_, How::Fetched { stored: true } | How::Validated { stored: true }) => {
+                Terms::default()
+            }
+            Self::Cached(..) | Self::Default(_) => Terms {
                 keep: Keep::Leave,
                 ..Terms::default()
             },
@@ -73,6 +97,8 @@ impl Reply {
     pub(crate) fn is_shareable(&self) -> bool {
         match self {
             Self::Whole(whole) => whole.shared.is_some(),
+            // Whether the one who waited may have it is asked again for each.
+            Self::Cached(copy, _) => copy.may_be_fresh(),
             Self::Streamed(..) | Self::Default(_) => false,
         }
     }
@@ -81,7 +107,7 @@ impl Reply {
     pub(crate) fn weight(&self) -> usize {
         match self {
             Self::Whole(whole) => whole.weight(),
-            Self::Streamed(..) | Self::Default(_) => mem::size_of::<Self>(),
+            Self::Cached(..) | Self::Streamed(..) | Self::Default(_) => mem::size_of::<Self>(),
         }
     }
 }

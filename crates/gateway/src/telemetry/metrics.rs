@@ -4,7 +4,7 @@
 
 use std::{fmt, sync::Arc};
 
-use evenkeel::{Class, Counts, Ending, Now, Reason, Rung, Skipped, State, WhenBusy};
+use evenkeel::{Class, Counts, Dependency, Ending, Now, Reason, Refreshed, Rung, Skipped, State, WhenBusy};
 use prometheus_client::{
     collector::Collector,
     encoding::{DescriptorEncoder, prometheus_text},
@@ -53,6 +53,7 @@ impl Collector for Scrape {
     fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let mut out = Out(encoder);
         self.calls(&mut out)?;
+        self.passes(&mut out)?;
         self.dependencies(&mut out)?;
         self.gateway(&mut out)
     }
@@ -72,7 +73,6 @@ impl Scrape {
                 )
             })
             .collect();
-        let reasons = || std::iter::once(None).chain(Reason::ALL.into_iter().map(Some));
         let calls = routes.iter().flat_map(|(route, counts, reach)| {
             Ending::ALL
                 .into_iter()
@@ -101,10 +101,14 @@ impl Scrape {
             .iter()
             .zip(&routes)
             .flat_map(|(route, (name, counts, reach))| {
-                let own = Why::all().map(move |why| (why.as_str(), route.not_kept(why)));
-                let engine = [evenkeel::NotKept::TooBig, evenkeel::NotKept::Superseded]
-                    .map(|why| (why.as_str(), counts.not_kept(why)));
-                own.chain(engine)
+                // Two of the words are said by the store of snapshots as well as by the shelf.
+                let by_the_store = |why| match why {
+                    Why::TooBig => counts.not_kept(evenkeel::NotKept::TooBig),
+                    Why::Superseded => counts.not_kept(evenkeel::NotKept::Superseded),
+                    _ => 0,
+                };
+                Why::all()
+                    .map(move |why| (why.as_str(), route.not_kept(why) + by_the_store(why)))
                     .filter(move |(_, count)| *count > 0 || reach.keeps)
                     .map(move |(why, count)| (vec![*name, why], count))
             });
@@ -112,7 +116,32 @@ impl Scrape {
         let joined = routes
             .iter()
             .map(|(route, counts, _)| (vec![*route], counts.joined()));
-        out.write(&series::JOINED, joined)
+        out.write(&series::JOINED, joined)?;
+        let refreshes = routes.iter().flat_map(|(route, counts, reach)| {
+            Refreshed::ALL
+                .into_iter()
+                .map(|end| (vec![*route, end.as_str()], counts.refreshes(end)))
+                .filter(|(_, count)| *count > 0 || reach.revalidates)
+        });
+        out.write(&series::REFRESHES, refreshes)
+    }
+
+    fn passes(&self, out: &mut Out<'_>) -> fmt::Result {
+        let passes = self.app.passes.iter().flat_map(|passing| {
+            let counts = passing.guard.counts();
+            let reach = Reach::without_rungs(passing.guard.dependency());
+            Ending::ALL
+                .into_iter()
+                .filter(|ending| ending.rung().is_none_or(|rung| rung == Rung::Live))
+                .flat_map(|ending| reasons().map(move |reason| (ending, reason)))
+                .map(move |(ending, reason)| (ending, reason, counts.get(ending, reason)))
+                .filter(move |(ending, reason, count)| *count > 0 || reach.reaches(*ending, *reason))
+                .map(|(ending, reason, count)| {
+                    let reason = reason.map_or("none", Reason::as_str);
+                    (vec![passing.name.as_str(), ending.as_str(), reason], count)
+                })
+        });
+        out.write(&series::PASSES, passes)
     }
 
     fn dependencies(&self, out: &mut Out<'_>) -> fmt::Result {
@@ -239,6 +268,11 @@ impl Scrape {
     }
 }
 
+/// Yields every reason, and none.
+fn reasons() -> impl Iterator<Item = Option<Reason>> {
+    std::iter::once(None).chain(Reason::ALL.into_iter().map(Some))
+}
+
 /// Returns a monotonic instant in whole seconds of Unix time, rounded up: a probe is never announced too early.
 fn unix_seconds(now: Now, at: evenkeel::Mono) -> u64 {
     let wall = now.wall_of(at).as_nanos().saturating_add(999_999_999);
@@ -257,26 +291,42 @@ struct Reach {
     /// Another route of its dependency matters more.
     may_be_shed: bool,
     refuses_when_busy: bool,
+    has_soft_timeout: bool,
+    revalidates: bool,
 }
 
 impl Reach {
     fn of(route: &crate::proxy::Route, app: &App) -> Self {
-        let dependency = route.guard.dependency();
         let contract = route.guard.contract();
         let ladder = contract.ladder();
         let may_be_shed = app.routes.iter().any(|other| {
-            other.guard.dependency().name() == dependency.name()
+            other.guard.dependency().name() == route.guard.dependency().name()
                 && other.guard.criticality() > route.guard.criticality()
         });
         Self {
-            keeps: ladder.max_age().is_some(),
+            keeps: contract.keeps_snapshots(),
             has_default: ladder.has_default(),
+            refuses_when_busy: contract.when_busy() == WhenBusy::Refuse,
+            has_soft_timeout: contract.soft_timeout().is_some(),
+            revalidates: contract.refreshes(),
+            may_be_shed,
+            ..Self::without_rungs(route.guard.dependency())
+        }
+    }
+
+    /// What is left where nothing can stand in.
+    fn without_rungs(dependency: &Dependency) -> Self {
+        Self {
+            keeps: false,
+            has_default: false,
             has_breaker: dependency.contract().breaker().is_some(),
             has_ramp: dependency.contract().ramp().is_some(),
             is_limited: dependency.is_limited(),
             has_queue: dependency.contract().queue().is_some(),
-            may_be_shed,
-            refuses_when_busy: contract.when_busy() == WhenBusy::Refuse,
+            may_be_shed: false,
+            refuses_when_busy: false,
+            has_soft_timeout: false,
+            revalidates: false,
         }
     }
 
@@ -294,8 +344,13 @@ impl Reach {
             Reason::AtCapacity => self.is_limited,
             Reason::QueueExpired => self.has_queue,
             Reason::Shed => self.is_limited && self.may_be_shed,
+            Reason::Slow => self.has_soft_timeout,
+            Reason::Revalidating => self.revalidates,
             Reason::Busy | Reason::Fault | Reason::Held => false,
         };
+        if matches!(reason, Reason::Slow | Reason::Revalidating) {
+            return possible && ending == Ending::Answered(Rung::Stale);
+        }
         let has_ladder = !self.refuses_when_busy || reason.was_attempted();
         possible
             && match ending {
@@ -357,6 +412,8 @@ mod tests {
             has_queue: false,
             may_be_shed: false,
             refuses_when_busy: true,
+            has_soft_timeout: false,
+            revalidates: false,
         };
         let reached = |reach: &Reach, reason| {
             [

@@ -109,7 +109,7 @@ impl Outages {
                 fields.extend(why(transition, blame(name, transition.class)));
                 Some((Level::Warn, "breaker", fields))
             }
-            Cause::ProbeFailed | Cause::LeaseExpired => {
+            Cause::ProbeFailed | Cause::ProbeSlow | Cause::LeaseExpired => {
                 let outage = self.0.entry(Arc::clone(name)).or_insert(begun);
                 outage.failed += 1;
                 if outage.failed == 1 {
@@ -176,7 +176,7 @@ mod tests {
             let (from, to) = match cause {
                 Cause::Tripped | Cause::RampFailed => (State::Closed, State::Open),
                 Cause::Probing => (State::Open, State::HalfOpen),
-                Cause::ProbeFailed | Cause::LeaseExpired => (State::HalfOpen, State::Open),
+                Cause::ProbeFailed | Cause::ProbeSlow | Cause::LeaseExpired => (State::HalfOpen, State::Open),
                 Cause::Proven | Cause::Reset => (State::HalfOpen, State::Closed),
             };
             let event = Event {

@@ -58,6 +58,11 @@ pub(super) const CALLS: Series = counter(
     &["route", "ending", "rung", "reason"],
     "What calls came to; each is counted exactly once, and an answer made of old data never as live",
 );
+pub(super) const PASSES: Series = counter(
+    "evenkeel_passes",
+    &["route", "ending", "reason"],
+    "What requests came to that are only forwarded; each is counted exactly once, and in no other series",
+);
 pub(super) const SKIPPED: Series = counter(
     "evenkeel_rungs_skipped",
     &["route", "rung", "why"],
@@ -72,6 +77,11 @@ pub(super) const JOINED: Series = counter(
     "evenkeel_calls_joined",
     &["route"],
     "Calls that shared an attempt which was under way already",
+);
+pub(super) const REFRESHES: Series = counter(
+    "evenkeel_refreshes",
+    &["route", "result"],
+    "Refreshes of copies that nobody waited for, by what they came to",
 );
 pub(super) const ATTEMPTS: Series = counter(
     "evenkeel_attempts",
@@ -210,9 +220,11 @@ pub(super) const BUILD_INFO: Series = gauge(
 /// Every series, in the order in which they are exported.
 pub const ALL: &[Series] = &[
     CALLS,
+    PASSES,
     SKIPPED,
     NOT_KEPT,
     JOINED,
+    REFRESHES,
     ATTEMPTS,
     QUEUE_WAITING,
     QUEUE_LIMIT,

@@ -329,6 +329,16 @@ impl Client {
         self.stream.write_all(text.as_bytes()).await.unwrap();
     }
 
+    /// Returns the connection itself, to write to it in pieces.
+    pub fn stream(&mut self) -> &mut TcpStream {
+        &mut self.stream
+    }
+
+    /// Gives the connection away, to read and write at the same time.
+    pub fn into_stream(self) -> TcpStream {
+        self.stream
+    }
+
     /// Sends a GET with these further fields and reads the answer.
     pub async fn get(&mut self, path: &str, fields: &[(&str, &str)]) -> Answer {
         self.request("GET", path, fields).await

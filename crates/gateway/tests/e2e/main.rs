@@ -2,13 +2,22 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 mod bodies;
+mod cache_answers;
+mod cache_failures;
+mod cache_reuse;
+mod cache_sharing;
 mod capacity;
 mod failures;
 mod framing;
 mod kit;
 mod lifecycle;
+mod passing;
 mod recovery;
 mod requests;
 mod retries;
+mod rewriting;
+mod routing;
 mod sharing;
+mod sink;
 mod streams;
+mod uploads;

@@ -18,6 +18,7 @@ pub(super) struct Resting {
     class: Class,
     callers: Vec<Id>,
     apart: bool,
+    flight: bool,
 }
 
 impl World<'_> {
@@ -44,6 +45,7 @@ impl World<'_> {
             class,
             callers: callers.clone(),
             apart: attempt.apart,
+            flight: attempt.flight,
         });
         for caller in callers {
             if let Some(call) = self.calls.get(caller) {
@@ -95,6 +97,7 @@ impl World<'_> {
             class,
             callers,
             apart,
+            flight,
         } = resting;
         let Node { read, seat } = &self.nodes[node];
         let criticality = read.criticality();
@@ -126,6 +129,7 @@ impl World<'_> {
             limit,
             callers,
             apart,
+            flight,
             work: self.admitted,
             made: made + 1,
         };

@@ -4,7 +4,7 @@
 
 use core::time::Duration;
 
-use evenkeel_core::{Asker, Class, Facts, Lane, Limit, Mono, Outage, Reason, Rung, Step};
+use evenkeel_core::{Asker, Class, Facts, Lane, Limit, Mono, Outage, Reason, Refresh, Rung, Step};
 
 use super::{Attempt, Event, LANE, World};
 use crate::{
@@ -28,6 +28,7 @@ impl World<'_> {
                     None => return,
                 },
                 Step::Attempt(_) => return,
+                Step::Refresh => self.refresh(id, node, key, now),
                 Step::Serve(rung, age) => {
                     let age = age.or_else(|| (rung == Rung::Default).then_some(Duration::MAX));
                     return self.end(id, age, now);
@@ -40,7 +41,8 @@ impl World<'_> {
     /// Asks the engine to admit a call; `None` when it now waits for an attempt.
     pub(super) fn admit(&mut self, id: Id, node: usize, key: u32, now: Mono) -> Option<Step> {
         let Node { read, seat } = &self.nodes[node];
-        if let Some(attempt) = self.states[node].flights.get(&key).copied()
+        if read.coalesce()
+            && let Some(attempt) = self.states[node].flights.get(&key).copied()
             && let Some(flight) = self.attempts.get(attempt)
         {
             flight.callers.push(id);
@@ -73,7 +75,13 @@ impl World<'_> {
             .map_or(Limit::None, |timeout| Limit::Timeout(now.after(timeout)));
         let limit = match call.read.admitted(now) {
             Step::Attempt(limit) if !in_background && !read.coalesce() => limit,
-            Step::Attempt(_) | Step::Look | Step::Admit | Step::Serve(..) | Step::Refuse | Step::Fail => own,
+            Step::Attempt(_)
+            | Step::Look
+            | Step::Admit
+            | Step::Refresh
+            | Step::Serve(..)
+            | Step::Refuse
+            | Step::Fail => own,
         };
         let step = in_background.then(|| call.read.refused(Reason::BreakerOpen));
         self.begin_attempt(
@@ -85,6 +93,7 @@ impl World<'_> {
                 limit,
                 callers: if in_background { Vec::new() } else { vec![id] },
                 apart: in_background || read.coalesce(),
+                flight: read.coalesce(),
                 work: self.admitted,
                 made: 1,
             },
@@ -93,9 +102,51 @@ impl World<'_> {
         step
     }
 
+    /// Has the copy for a key refreshed, unless that is under way.
+    fn refresh(&mut self, id: Id, node: usize, key: u32, now: Mono) -> Step {
+        let refresh = if self.states[node].flights.contains_key(&key) {
+            Refresh::UnderWay
+        } else {
+            let (pass, changes) = self.nodes[node].seat.admit(now, Asker::Traffic, false);
+            for change in changes {
+                self.changed(node, change, now);
+            }
+            match pass {
+                Err(refusal) => Refresh::Refused(refusal.reason),
+                Ok(pass) => {
+                    let timeout = self.nodes[node].seat.contract().timeout();
+                    let limit = timeout.map_or(Limit::None, |timeout| Limit::Timeout(now.after(timeout)));
+                    self.begin_attempt(
+                        Attempt {
+                            node,
+                            key,
+                            pass: Some(pass),
+                            began: now,
+                            limit,
+                            callers: Vec::new(),
+                            apart: true,
+                            flight: true,
+                            work: self.admitted,
+                            made: 1,
+                        },
+                        now,
+                    );
+                    Refresh::UnderWay
+                }
+            }
+        };
+        self.calls
+            .get(id)
+            .map_or(Step::Refuse, |call| call.read.refreshed(refresh))
+    }
+
     pub(super) fn begin_attempt(&mut self, attempt: Attempt, now: Mono) {
         let (node, key, work, limit) = (attempt.node, attempt.key, attempt.work, attempt.limit);
-        let callers = attempt.callers.clone();
+        let (callers, is_flight) = (attempt.callers.clone(), attempt.flight);
+        let slow_at = attempt
+            .pass
+            .as_ref()
+            .and_then(|pass| self.nodes[node].seat.slow_at(pass));
         self.admitted += 1;
         self.states[node].attempts += 1;
         let id = self.attempts.add(attempt);
@@ -104,12 +155,15 @@ impl World<'_> {
                 call.attempt = Some(id);
             }
         }
-        if self.nodes[node].read.coalesce() {
+        if is_flight {
             self.states[node].flights.insert(key, id);
         }
         self.tally.slot(now).asked += 1;
         if let Some(at) = limit.at() {
             self.queue.plan(at, Event::TimeOut(id));
+        }
+        if let Some(at) = slow_at {
+            self.queue.plan(at, Event::Crossed(id));
         }
         match self.source.ask(work, now) {
             Taken::Refused => self.end_attempt(id, Class::OUTAGE, true, now),
@@ -120,6 +174,34 @@ impl World<'_> {
             Taken::Hung => {
                 self.works.insert(work, Some(id));
             }
+        }
+    }
+
+    /// Ends a call whose attempt is slow by its copy, if that can answer. The attempt goes on.
+    pub(super) fn slow(&mut self, id: Id, now: Mono) {
+        let Some(call) = self.calls.get(id) else { return };
+        let Some(attempt) = call.attempt else { return };
+        let snapshot = self.states[call.node].snapshots.get(&call.key).copied();
+        let Some(step) = call.read.slow(snapshot, now) else {
+            return;
+        };
+        call.attempt = None;
+        if let Some(attempt) = self.attempts.get(attempt) {
+            attempt.callers.retain(|caller| *caller != id);
+            attempt.apart = true;
+        }
+        self.drive(id, step, now);
+    }
+
+    /// Tells the engine that an attempt is slow that has no result yet.
+    pub(super) fn crossed(&mut self, id: Id, now: Mono) {
+        let Some(attempt) = self.attempts.get(id) else {
+            return;
+        };
+        if let Some(pass) = &mut attempt.pass {
+            let node = attempt.node;
+            let transition = self.nodes[node].seat.crossed(pass, Lane::new(LANE), now);
+            self.changed(node, transition, now);
         }
     }
 

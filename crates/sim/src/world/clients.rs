@@ -57,6 +57,7 @@ impl World<'_> {
         let seat = &self.nodes[node];
         let contract = seat.seat.contract();
         let (read, first) = ReadCall::begin(&seat.read, contract.table(), contract.timeout(), None, now);
+        let slow_at = read.slow_at();
         self.begun += 1;
         let call = self.calls.add(Call {
             read,
@@ -71,6 +72,9 @@ impl World<'_> {
         }
         if let Some(patience) = self.workload.patience {
             self.queue.plan(now.after(patience), Event::Leave(id, call));
+        }
+        if let Some(slow_at) = slow_at {
+            self.queue.plan(slow_at, Event::Slow(call));
         }
         self.drive(call, first, now);
     }

@@ -27,8 +27,12 @@ enum Event {
     Ask(Id),
     /// The client's patience is over, if it still waits for this call.
     Leave(Id, Id),
+    /// The call's soft timeout is over, if it still waits.
+    Slow(Id),
     /// The attempt has come to its limit.
     TimeOut(Id),
+    /// The attempt has become slow.
+    Crossed(Id),
     /// The source is done with this work; well, or not.
     Done(Work, bool),
     /// The pause before a further attempt is over.
@@ -73,6 +77,8 @@ struct Attempt {
     callers: Vec<Id>,
     /// It belongs to nobody who waits: a flight, or a probe in the background.
     apart: bool,
+    /// It is the one for its key.
+    flight: bool,
     work: Work,
     /// As the how-manieth for its callers.
     made: u32,
@@ -166,7 +172,9 @@ impl<'n> World<'n> {
             Event::Want => self.request(now),
             Event::Ask(request) => self.ask(request, now),
             Event::Leave(request, call) => self.leave(request, call, now),
+            Event::Slow(call) => self.slow(call, now),
             Event::TimeOut(attempt) => self.time_out(attempt, now),
+            Event::Crossed(attempt) => self.crossed(attempt, now),
             Event::Done(work, well) => self.done(work, well, now),
             Event::Again(resting) => self.again(resting, now),
             Event::Script(index) => self.script(index, now),

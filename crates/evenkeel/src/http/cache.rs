@@ -1,0 +1,429 @@
+//! Decides the steps of one HTTP exchange with a cache: look up, decide, ask, then store, update or leave.
+//! It exists so that hit, validation, fetch and failure are walked in one order, with the rule book asked at each turn.
+//! It refuses to send, to wait and to read a clock; its caller does, and says what came and when.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use evenkeel_core::Mono;
+use evenkeel_http::{
+    decide::{Found, Origin, decide},
+    decision::Decision,
+    facts::{MethodKind, RequestFacts, ResponseHead},
+    freshen::{HeadEffect, head_effect, update, updated_by},
+    store_rules::{NotKept, may_store, replaces_a_good_copy},
+    validation::{make_conditional, make_unconditional},
+    vary::Variant,
+};
+use http::{HeaderMap, Method, header::SET_COOKIE};
+
+use super::{
+    key::UriKey,
+    place::Place,
+    rules::CacheRules,
+    shelf::{Put, Retire, Shelf},
+    shelved::{Arrived, Shelved},
+};
+
+/// A shelf and the rules by which one route uses it.
+#[derive(Clone, Debug)]
+pub struct HttpCache {
+    shelf: Shelf,
+    rules: Arc<CacheRules>,
+}
+
+/// What was found for one request.
+#[derive(Clone, Debug)]
+pub struct Looked {
+    request: RequestFacts,
+    place: Option<Arc<Place>>,
+    chosen: Option<Arc<Shelved>>,
+}
+
+impl Looked {
+    /// Returns what the rules know of the request.
+    #[must_use]
+    pub const fn request(&self) -> &RequestFacts {
+        &self.request
+    }
+
+    /// Returns the copy that fits the request, if there is one.
+    #[must_use]
+    pub const fn chosen(&self) -> Option<&Arc<Shelved>> {
+        self.chosen.as_ref()
+    }
+
+    /// Writes what tells this request from others for the same URI, as far as answers have said it in `Vary`: those
+    /// that differ here cannot share an answer.
+    pub fn write_variant(&self, request: &HeaderMap, key: &mut Vec<u8>) {
+        let latest = self
+            .place
+            .iter()
+            .flat_map(|place| place.copies())
+            .filter_map(|copy| Some((copy.received, copy.variant()?)))
+            .max_by_key(|(received, _)| *received);
+        if let Some((_, variant)) = latest {
+            key.extend_from_slice(&variant.nominated().key_of(request));
+        }
+    }
+
+    fn found(&self, now: Mono) -> Found<'_> {
+        match (&self.chosen, &self.place) {
+            (Some(copy), _) => copy.found(now),
+            (None, Some(_)) => Found::OtherVariants,
+            (None, None) => Found::Nothing,
+        }
+    }
+}
+
+/// Why an answer was not put on the shelf.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotShelved {
+    /// A rule of HTTP.
+    Http(NotKept),
+    /// Nothing could ever use it: it has no lifetime and no validator, and nobody permits it on a failure.
+    NoUse,
+    /// It is an error answer, and a good copy is held.
+    ErrorAnswer,
+    /// It is larger than the shelf takes.
+    TooBig,
+    /// A newer load has been here, or the URI was retired since this one began.
+    Superseded,
+}
+
+/// What the head of an answer means for the shelf.
+#[derive(Debug)]
+pub enum Head {
+    /// The answer may be stored: read its body to the end, then [`HttpCache::store`] it.
+    Storable,
+    /// It may not; what it supersedes goes when [`HttpCache::supersede`] is called.
+    Not(NotShelved),
+}
+
+/// What became of an answer.
+#[derive(Clone, Debug)]
+pub struct Settled {
+    /// The copy to answer with.
+    pub copy: Arc<Shelved>,
+    /// It is on the shelf now, and if not, why.
+    pub stored: Result<(), NotShelved>,
+}
+
+impl HttpCache {
+    /// Makes a cache that keeps its answers on this shelf.
+    #[must_use]
+    pub fn new(shelf: &Shelf, rules: CacheRules) -> Self {
+        Self {
+            shelf: shelf.clone(),
+            rules: Arc::new(rules),
+        }
+    }
+
+    /// Returns the shelf.
+    #[must_use]
+    pub const fn shelf(&self) -> &Shelf {
+        &self.shelf
+    }
+
+    /// Returns the rules.
+    #[must_use]
+    pub fn rules(&self) -> &CacheRules {
+        &self.rules
+    }
+
+    /// Looks a request up. Its fields are taken as received.
+    #[must_use]
+    pub fn look(&self, key: &UriKey, method: &Method, headers: &HeaderMap) -> Looked {
+        self.look_again(key, self.rules.request(method, headers), headers)
+    }
+
+    /// Looks up once more for the same request: what is kept may have changed.
+    #[must_use]
+    pub fn look_again(&self, key: &UriKey, request: RequestFacts, headers: &HeaderMap) -> Looked {
+        // What the method alone forbids needs no look.
+        let place = if request.method == MethodKind::Other {
+            None
+        } else {
+            self.shelf.get(key)
+        };
+        let chosen = place.as_ref().and_then(|place| place.select(headers)).cloned();
+        Looked {
+            request,
+            place,
+            chosen,
+        }
+    }
+
+    /// Decides what becomes of a request: before asking, and again after asking has failed.
+    #[must_use]
+    pub fn decide(&self, looked: &Looked, now: Mono, origin: Origin) -> Decision {
+        decide(&looked.request, looked.found(now), origin, &self.rules.terms())
+    }
+
+    /// Tells whether a copy that another request has just fetched may be given to this one (rule C30).
+    #[must_use]
+    pub fn may_share(&self, request: &RequestFacts, headers: &HeaderMap, copy: &Shelved, now: Mono) -> bool {
+        let found = if copy.fits(headers) {
+            copy.found(now)
+        } else {
+            Found::OtherVariants
+        };
+        decide(request, found, Origin::NotAsked, &self.rules.terms()) == Decision::Fresh
+    }
+
+    /// Makes the request to the origin from the client's fields: with the validators of what is held, if the decision
+    /// is to validate, else without conditions. Tells whether it is conditional.
+    pub fn ask(
+        &self,
+        looked: &Looked,
+        decision: Decision,
+        request: &HeaderMap,
+        sent: &mut HeaderMap,
+    ) -> bool {
+        let (Decision::Validate(_) | Decision::StaleWhileRevalidating, Some(chosen), Some(place)) =
+            (decision, &looked.chosen, &looked.place)
+        else {
+            make_unconditional(sent);
+            return false;
+        };
+        let selected = chosen.headers(0);
+        // A 304 may name any copy that fits the request; the others can be told apart by their tags.
+        let others: Vec<HeaderMap> = place
+            .copies()
+            .iter()
+            .filter(|copy| !Arc::ptr_eq(copy, chosen) && copy.fits(request))
+            .map(|copy| copy.headers(0))
+            .collect();
+        make_conditional(sent, &selected, &others, chosen.received)
+    }
+
+    /// Judges the head of an answer that is neither a 304 nor an answer to HEAD.
+    #[must_use]
+    pub fn judge(&self, looked: &Looked, arrived: &Arrived<'_>) -> Head {
+        match self.storable(looked, arrived) {
+            Ok(()) => Head::Storable,
+            Err(why) => Head::Not(why),
+        }
+    }
+
+    fn storable(&self, looked: &Looked, arrived: &Arrived<'_>) -> Result<(), NotShelved> {
+        let rules = &*self.rules;
+        let without_cookies;
+        let headers = if rules.keep_set_cookie && arrived.headers.contains_key(SET_COOKIE) {
+            let mut headers = arrived.headers.clone();
+            headers.remove(SET_COOKIE);
+            without_cookies = headers;
+            &without_cookies
+        } else {
+            arrived.headers
+        };
+        let head = rules.head(arrived.status, headers);
+        may_store(rules.sharing, &looked.request, &head).map_err(NotShelved::Http)?;
+        let holds_a_good_one = || looked.chosen.as_ref().is_some_and(|copy| copy.facts.is_good());
+        if !replaces_a_good_copy(arrived.status) && holds_a_good_one() {
+            return Err(NotShelved::ErrorAnswer);
+        }
+        self.useful(looked, &head, arrived)
+    }
+
+    /// Refuses what no later request could be given: it would only take the place of something else.
+    fn useful(
+        &self,
+        looked: &Looked,
+        head: &ResponseHead<'_>,
+        arrived: &Arrived<'_>,
+    ) -> Result<(), NotShelved> {
+        let rules = &*self.rules;
+        let facts = evenkeel_http::stored::StoredCopy::of(
+            rules.sharing,
+            &looked.request,
+            head,
+            arrived.received(),
+            rules.heuristic,
+        );
+        let on_failure =
+            facts.is_good() && (rules.stale_age.is_some() || head.directives.stale_if_error.is_some());
+        if facts.has_lifetime() || facts.has_validator || on_failure {
+            Ok(())
+        } else {
+            Err(NotShelved::NoUse)
+        }
+    }
+
+    /// Stores a complete answer that was judged storable, and supersedes what answered the same request until now.
+    /// `fields` are those that it is passed on with: without what ends at this hop, with what was added here.
+    #[must_use]
+    pub fn store(
+        &self,
+        key: &UriKey,
+        looked: &Looked,
+        request: &HeaderMap,
+        (arrived, fields): (&Arrived<'_>, &HeaderMap),
+        body: &Bytes,
+    ) -> Option<Settled> {
+        // What has no variant was not judged storable.
+        let variant = Variant::of(arrived.headers, request).ok()?;
+        let copy = Shelved::of(&self.rules, &looked.request, (arrived, fields), variant, body);
+        Some(self.put(key, copy, request))
+    }
+
+    fn put(&self, key: &UriKey, copy: Shelved, request: &HeaderMap) -> Settled {
+        let copy = Arc::new(copy);
+        let stored = match self.shelf.put(key, &copy, request) {
+            Put::Kept => Ok(()),
+            Put::Superseded => Err(NotShelved::Superseded),
+            Put::TooBig => Err(NotShelved::TooBig),
+        };
+        Settled { copy, stored }
+    }
+
+    /// Takes away what an answer supersedes that may not be stored itself, unless the reason lies in who asked or how:
+    /// that says nothing about what others were given.
+    pub fn supersede(
+        &self,
+        key: &UriKey,
+        looked: &Looked,
+        request: &HeaderMap,
+        arrived: &Arrived<'_>,
+        why: NotShelved,
+    ) {
+        let supersedes = match why {
+            NotShelved::Http(why) => match why {
+                NotKept::Method
+                | NotKept::RequestNoStore
+                | NotKept::Authorization
+                | NotKept::Cookie
+                | NotKept::Partial => false,
+                NotKept::UnreadableCacheControl => !looked.request.directives.unreadable,
+                // 412 and 416 answer the conditions of one request; errors stand for no answer at all.
+                NotKept::Status => {
+                    !matches!(arrived.status.as_u16(), 304 | 412 | 416)
+                        && replaces_a_good_copy(arrived.status)
+                }
+                NotKept::NoStore => replaces_a_good_copy(arrived.status),
+                NotKept::Private | NotKept::SetCookie | NotKept::VaryStar | NotKept::VaryUnusable => {
+                    replaces_a_good_copy(arrived.status)
+                }
+            },
+            NotShelved::NoUse | NotShelved::TooBig => replaces_a_good_copy(arrived.status),
+            NotShelved::ErrorAnswer | NotShelved::Superseded => false,
+        };
+        if supersedes {
+            self.shelf.supersede(key, request, arrived.began);
+        }
+    }
+
+    /// Updates the copies that a 304 to a validation speaks of, and returns the one to answer with; `None` if it speaks
+    /// of none, and the request is to be sent again without conditions (C22, C23).
+    #[must_use]
+    pub fn not_modified(
+        &self,
+        key: &UriKey,
+        looked: &Looked,
+        request: &HeaderMap,
+        arrived: &Arrived<'_>,
+    ) -> Option<Settled> {
+        let place = looked.place.as_ref()?;
+        let copies: Vec<(&Arc<Shelved>, HeaderMap)> = place
+            .copies()
+            .iter()
+            .filter(|copy| copy.fits(request))
+            .map(|copy| (copy, copy.headers(0)))
+            .collect();
+        let updated = updated_by(
+            arrived.headers,
+            copies.iter().map(|(copy, headers)| (headers, copy.received)),
+        );
+        let mut answer: Option<Settled> = None;
+        for at in updated {
+            let Some((copy, headers)) = copies.get(at) else {
+                continue;
+            };
+            let settled = self.freshen(key, (looked, request), arrived, copy, headers.clone());
+            let is_chosen = looked
+                .chosen
+                .as_ref()
+                .is_some_and(|chosen| Arc::ptr_eq(chosen, copy));
+            if is_chosen || answer.is_none() {
+                answer = settled.or(answer);
+            }
+        }
+        answer
+    }
+
+    /// Makes the updated form of one copy and puts it in its place, if that may still be stored.
+    fn freshen(
+        &self,
+        key: &UriKey,
+        (looked, request): (&Looked, &HeaderMap),
+        arrived: &Arrived<'_>,
+        copy: &Arc<Shelved>,
+        mut headers: HeaderMap,
+    ) -> Option<Settled> {
+        let cookies = self
+            .rules
+            .keep_set_cookie
+            .then(|| arrived.headers.get_all(SET_COOKIE));
+        update(&mut headers, arrived.headers, arrived.received());
+        if let Some(mut cookies) = cookies.map(|cookies| cookies.iter().peekable())
+            && cookies.peek().is_some()
+        {
+            headers.remove(SET_COOKIE);
+            for cookie in cookies {
+                headers.append(SET_COOKIE, cookie.clone());
+            }
+        }
+        let as_stored = Arrived {
+            status: copy.status(),
+            headers: &headers,
+            ..*arrived
+        };
+        let get = RequestFacts {
+            method: MethodKind::Get,
+            ..looked.request
+        };
+        let looked = Looked {
+            request: get,
+            ..looked.clone()
+        };
+        let storable = self.storable(&looked, &as_stored);
+        // Where the update makes it unselectable it is not stored either.
+        let variant = Variant::of(&headers, request)
+            .or_else(|_| Variant::of(&HeaderMap::new(), request))
+            .ok()?;
+        // The age counts from the 304's own fields, not from what was stored.
+        let updated = copy.updated(&self.rules, &looked.request, arrived, (headers, variant));
+        let updated = Arc::new(updated);
+        let stored = match storable {
+            Ok(()) if self.shelf.replace(key, copy, Some(&updated)) => Ok(()),
+            Ok(()) => Err(NotShelved::Superseded),
+            Err(why) => {
+                self.shelf.replace(key, copy, None);
+                Err(why)
+            }
+        };
+        Some(Settled {
+            copy: updated,
+            stored,
+        })
+    }
+
+    /// Lets the answer to a HEAD speak of the stored GET (C25): it freshens it, outdates it, or says nothing.
+    pub fn head_answered(&self, key: &UriKey, looked: &Looked, request: &HeaderMap, arrived: &Arrived<'_>) {
+        let Some(copy) = &looked.chosen else { return };
+        let stored = copy.headers(0);
+        let length = copy.body().len() as u64;
+        match head_effect(arrived.status, arrived.headers, copy.status(), &stored, length) {
+            HeadEffect::Freshens => drop(self.freshen(key, (looked, request), arrived, copy, stored)),
+            HeadEffect::Outdates => {
+                self.shelf.replace(key, copy, Some(&Arc::new(copy.expired())));
+            }
+            HeadEffect::Nothing => {}
+        }
+    }
+
+    /// Retires every copy of a URI, and what an attempt that began before `at` may yet bring.
+    pub fn retire(&self, key: &UriKey, how: Retire, at: Mono) {
+        self.shelf.retire(key, how, at);
+    }
+}

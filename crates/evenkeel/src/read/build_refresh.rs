@@ -1,0 +1,111 @@
+//! Decides how a Read contract says in code what copies may do before anybody is asked.
+//! It exists apart from the rest of the builder because all of it is about copies and their refreshes.
+//! It refuses nothing by itself; what contradicts the rest is told when the guard is built.
+
+use std::time::Duration;
+
+use evenkeel_core::{DependencyContract, Problems, ReadContract};
+
+use crate::read::ReadBuilder;
+
+impl<T, C, S> ReadBuilder<T, C, S> {
+    /// Serves a copy that is past its lifetime by at most this at once, as stale, while one refresh for its key runs: 1 ms
+    /// to 365 days. Goes together with [`fresh_for`](Self::fresh_for) (or [`own_lifetimes`](Self::own_lifetimes)) and a
+    /// stale rung, whose limit holds here too.
+    ///
+    /// The refresh belongs to the runtime: its caller may leave at once. It is admitted like any attempt, as the probe
+    /// when one is due, and is limited by the timeout (else the deadline, else 30 s). Where it fails, the copy and its
+    /// window stay as they are, and the next caller tries again. Only work that owns what it needs can be left alone:
+    /// [`Read::call`](crate::Read::call) asks by itself, unless a refresh is under way.
+    ///
+    /// ```
+    /// # use evenkeel::{Class, Engine, ManualClock, Reason, Rung, stale};
+    /// # use std::time::Duration;
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let clock = ManualClock::new();
+    /// let guard = Engine::new(clock.clone(), 7)
+    ///     .read::<u32>("stock")
+    ///     .classify(|_: &std::fmt::Error| Class::OUTAGE)
+    ///     .fresh_for(Duration::from_secs(10))
+    ///     .stale_while_revalidate(Duration::from_secs(30))
+    ///     .ladder([stale(Duration::from_secs(3600))])
+    ///     .build()?;
+    /// guard.call_owned((), "42", |_| async { Ok(3) }).await?;
+    /// clock.advance(Duration::from_secs(11));
+    ///
+    /// let old = guard.call_owned((), "42", |_| async { Ok(4) }).await?;
+    /// assert_eq!((*old, old.rung, old.reason), (3, Rung::Stale, Some(Reason::Revalidating)));
+    /// tokio::task::yield_now().await; // the refresh runs
+    /// let new = guard.call_owned((), "42", |_| async { Ok(5) }).await?;
+    /// assert_eq!((*new, new.rung), (4, Rung::Fresh));
+    /// # Ok(()) }
+    /// ```
+    pub fn stale_while_revalidate(mut self, window: Duration) -> Self {
+        self.draft.refresh.stale_while_revalidate = Some(window);
+        self
+    }
+
+    /// Answers a call that has taken this long from a copy that the stale rung may serve, with
+    /// [`Reason::Slow`](crate::Reason::Slow): 1 ms to 1 h, shorter than timeout and deadline, of which one has to be
+    /// declared. Without such a copy the call waits on.
+    ///
+    /// The attempt goes on until its own limit, keeps its permit as long as it lasts, and its answer becomes the snapshot.
+    /// Only work that owns what it needs can go on: [`Read::call`](crate::Read::call) waits.
+    ///
+    /// ```
+    /// # use evenkeel::{Class, Engine, ManualClock, Reason, Rung, stale};
+    /// # use std::time::Duration;
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let clock = ManualClock::new();
+    /// let guard = Engine::new(clock.clone(), 7)
+    ///     .read::<u32>("stock")
+    ///     .timeout(Duration::from_secs(2))
+    ///     .soft_timeout(Duration::from_millis(200))
+    ///     .classify(|_: &std::fmt::Error| Class::OUTAGE)
+    ///     .ladder([stale(Duration::from_secs(60))])
+    ///     .build()?;
+    /// guard.call_owned((), "42", |_| async { Ok(3) }).await?;
+    ///
+    /// let slow = clock.sleep(Duration::from_secs(1));
+    /// let call = tokio::spawn({
+    ///     let guard = guard.clone();
+    ///     async move { guard.call_owned((), "42", |_| async { slow.await; Ok(4) }).await }
+    /// });
+    /// tokio::task::yield_now().await; // it waits
+    /// clock.advance(Duration::from_millis(200));
+    /// let old = call.await??;
+    /// assert_eq!((*old, old.rung, old.reason), (3, Rung::Stale, Some(Reason::Slow)));
+    /// # Ok(()) }
+    /// ```
+    pub fn soft_timeout(mut self, soft: Duration) -> Self {
+        self.draft.refresh.soft_timeout = Some(soft);
+        self
+    }
+
+    /// Looks for a copy before asking, although no [`fresh_for`](Self::fresh_for) is declared: the data brings its own
+    /// lifetimes, by [`Terms::lifetime`](crate::Terms::lifetime), as HTTP responses do. A copy that brings none asks.
+    pub fn own_lifetimes(mut self) -> Self {
+        self.draft.refresh.own_lifetimes = true;
+        self
+    }
+}
+
+/// Adds a problem for each setting that only shows as one beside the contract with the dependency.
+pub(super) fn check_beside(read: &ReadContract, dependency: &DependencyContract, problems: &mut Problems) {
+    let Some(soft) = read.soft_timeout() else { return };
+    match dependency.timeout() {
+        Some(timeout) if timeout <= soft => problems.add(
+            "read.soft_timeout",
+            &format!("{soft:?}, and the timeout ends the attempt after {timeout:?}"),
+            "shorter than the timeout",
+            "lower it, or raise the timeout: as it stands it would never end a wait",
+        ),
+        None if read.deadline().is_none() => problems.add(
+            "read.soft_timeout",
+            "set without a timeout or deadline",
+            "beside a timeout, or a deadline",
+            "declare `timeout`: an attempt that nobody waits for has to end some time",
+        ),
+        Some(_) | None => {}
+    }
+}

@@ -1,0 +1,44 @@
+//! Decides what a route of the contract says about copies that answer although nothing has failed.
+//! It exists apart from the route because the rules are the engine's and only their keys are here.
+//! It refuses times that the limits of the dependency would never let happen.
+
+use evenkeel_core::RefreshRules;
+
+use super::{
+    Dependency, Route,
+    reader::{Fields, Reader},
+    units::show_duration,
+};
+
+pub(super) fn read(fields: &mut Fields<'_, '_>) -> RefreshRules {
+    RefreshRules {
+        soft_timeout: fields.duration("soft_timeout", "\"200ms\""),
+        ..RefreshRules::default()
+    }
+}
+
+/// Adds a problem if the dependency's timeout comes before the route's soft timeout.
+pub(super) fn check_beside(reader: &mut Reader<'_>, place: &str, route: &Route, dependencies: &[Dependency]) {
+    let Some(soft) = route.refresh.soft_timeout else {
+        return;
+    };
+    let Some(dependency) = dependencies.iter().find(|other| other.name == route.from) else {
+        return;
+    };
+    if dependency.timeout <= soft {
+        let place = format!("{place}.soft_timeout");
+        let span = reader.places.find(&place).unwrap_or_default();
+        reader.problem(
+            &place,
+            span,
+            &format!(
+                "\"{}\", and the timeout of \"{}\" ends the attempt after \"{}\"",
+                show_duration(soft),
+                route.from,
+                show_duration(dependency.timeout)
+            ),
+            "shorter than the timeout",
+            "lower it, or raise the timeout: as it stands it would never end a wait",
+        );
+    }
+}

@@ -1,0 +1,160 @@
+//! Decides what a request gets from the shelf on a route that caches, and with whom it may ask together.
+//! It exists as the seam between three parties: the rule book decides, the guard drives, the shelf holds.
+//! It refuses to weigh ages and directives; it hands the rule book's answers to the guard as facts about a copy.
+
+use std::{sync::OnceLock, time::Duration};
+
+use evenkeel::{
+    EmptyScopePart, Facts, Held, Moment, Mono, Now,
+    http::{HttpCache, Looked, Shelved, UriKey},
+};
+use evenkeel_http::{
+    decide::Origin,
+    decision::{Decision, Unusable},
+};
+use http::{
+    Method,
+    header::{IF_MATCH, IF_UNMODIFIED_SINCE},
+    request::Parts,
+};
+
+use super::{
+    exchange::Exchange,
+    route::Whose,
+    whole::{How, Reply},
+};
+
+/// What a request on a caching route has beside the others.
+#[derive(Debug)]
+pub(super) struct Cached {
+    pub(super) key: UriKey,
+    pub(super) looked: Looked,
+    /// What was decided before asking: the label needs it, whatever came of that.
+    first: OnceLock<Decision>,
+}
+
+impl Cached {
+    /// Looks a request up.
+    pub(super) fn look(
+        cache: &HttpCache,
+        route: &str,
+        whose: &Whose,
+        request: &Parts,
+    ) -> Result<Self, EmptyScopePart> {
+        let target = request.uri.path_and_query().map_or("", |target| target.as_str());
+        let key = UriKey::of(route, whose, target)?;
+        let looked = cache.look(&key, &request.method, &request.headers);
+        Ok(Self {
+            key,
+            looked,
+            first: OnceLock::new(),
+        })
+    }
+
+    /// Returns what was decided before asking. Once decided it stays, so that label and deed are one.
+    pub(super) fn first(&self, cache: &HttpCache, now: Mono) -> Decision {
+        *self
+            .first
+            .get_or_init(|| cache.decide(&self.looked, now, Origin::NotAsked))
+    }
+}
+
+impl Exchange {
+    /// Brings the copy that the shelf has for this request, with what the rule book says about it at this moment.
+    pub(super) fn bring(
+        &self,
+        cache: &HttpCache,
+        cached: &Cached,
+        moment: Moment,
+        now: Now,
+    ) -> Option<Held<Reply>> {
+        match moment {
+            Moment::BeforeAsking => {
+                let decision = cached.first(cache, now.mono);
+                let copy = cached.looked.chosen()?;
+                let mut held = held(copy);
+                let (lifetime, window) = match decision {
+                    // What the request itself accepts is a full answer to it.
+                    Decision::Fresh | Decision::StaleAccepted => (Duration::MAX, Duration::ZERO),
+                    Decision::StaleWhileRevalidating => (Duration::ZERO, Duration::MAX),
+                    _ => return None,
+                };
+                held.facts.lifetime = Some(lifetime);
+                held.facts.revalidate = Some(window);
+                Some(held)
+            }
+            // What is kept may have changed while the dependency was asked.
+            Moment::AfterFailure => {
+                let request = *cached.looked.request();
+                let looked = cache.look_again(&cached.key, request, &self.request.headers);
+                // An error answer stands in for nothing, not even within its lifetime.
+                let copy = looked.chosen().filter(|copy| copy.facts().is_good())?;
+                let mut held = held(copy);
+                if let Decision::Refuse(why) = cache.decide(&looked, now.mono, Origin::NoAnswer) {
+                    forbid(&mut held.facts, why, now.mono);
+                }
+                Some(held)
+            }
+        }
+    }
+
+    /// Tells whether the answer will be nobody else's, whatever it says.
+    pub(super) fn asks_alone(&self, cached: &Cached) -> bool {
+        let facts = cached.looked.request();
+        let asked = &facts.directives;
+        let headers = &self.request.headers;
+        self.request.method != Method::GET
+            || facts.authorization
+            || facts.cookies
+            || asked.no_store
+            || asked.no_cache
+            || asked.max_age == Some(Duration::ZERO)
+            || asked.unreadable
+            || headers.contains_key(IF_MATCH)
+            || headers.contains_key(IF_UNMODIFIED_SINCE)
+    }
+
+    /// Writes the key under which this request may share an attempt: the URI, and what `Vary` is known to name.
+    pub(super) fn together(&self, cached: &Cached) -> Vec<u8> {
+        let mut key = cached.key.as_bytes().to_vec();
+        cached.looked.write_variant(&self.request.headers, &mut key);
+        key
+    }
+
+    /// Tells whether what was fetched for somebody else just now may be given to this request (rule C30).
+    pub(super) fn may_share(&self, cache: &HttpCache, cached: &Cached, fetched: &Reply) -> bool {
+        let Reply::Cached(copy, _) = fetched else {
+            return false;
+        };
+        let now = self.route.engine.now().mono;
+        cache.may_share(cached.looked.request(), &self.request.headers, copy, now)
+    }
+}
+
+fn held(copy: &std::sync::Arc<Shelved>) -> Held<Reply> {
+    Held {
+        value: Reply::Cached(std::sync::Arc::clone(copy), How::Held),
+        facts: Facts {
+            observed: Some(copy.observed()),
+            ..Facts::default()
+        },
+        observed_wall: Some(copy.observed_wall()),
+    }
+}
+
+/// Puts the rule book's refusal into the words of the engine.
+fn forbid(facts: &mut Facts, why: Unusable, now: Mono) {
+    match why {
+        Unusable::TooOld | Unusable::NoLimit => {
+            facts.own_limit = Some(Duration::ZERO);
+            // Of no age at all no limit is exceeded; it is forbidden all the same.
+            facts.stale_forbidden = facts.observed == Some(now);
+        }
+        Unusable::UnknownAge => {}
+        Unusable::NotGiven(_)
+        | Unusable::ErrorCopy
+        | Unusable::Forbidden(_)
+        | Unusable::Request
+        | Unusable::NoSnapshot => facts.forbidden = true,
+    }
+}

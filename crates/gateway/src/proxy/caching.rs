@@ -1,0 +1,45 @@
+//! Decides how the caching keys of a route become rules of the library, and how the bytes for answers are divided.
+//! It exists so that contract words are turned into cache rules in one place.
+//! It refuses to add rules of its own.
+
+use evenkeel::Memory;
+use evenkeel::http::{CacheRules, Shelf};
+use evenkeel_http::{facts::Sharing, lifetime::Heuristic, targeted::CDN_CACHE_CONTROL};
+use http::HeaderName;
+
+use super::whole::Reply;
+use crate::config::{self, Caching, Contract};
+
+/// The targeted field of this product, before the one for all of its kind (RFC 9213).
+pub(super) const OWN_CACHE_CONTROL: HeaderName = HeaderName::from_static("evenkeel-cache-control");
+
+/// Writes the caching rules of a route.
+pub(super) fn rules(route: &config::Route, caching: &Caching) -> CacheRules {
+    CacheRules {
+        heuristic: caching.heuristic.map_or(Heuristic::OFF, Heuristic::a_tenth_up_to),
+        targets: vec![OWN_CACHE_CONTROL, CDN_CACHE_CONTROL],
+        ignored_cookies: route.ignored_cookies.clone(),
+        keep_set_cookie: caching.keep_set_cookie,
+        requests: caching.requests,
+        stale_age: route.stale(),
+        stale_while_revalidate: caching.stale_while_revalidate,
+        set_aside: caching.set_aside.clone(),
+        ..CacheRules::plain(Sharing::Shared)
+    }
+}
+
+/// Divides `gateway.memory` between snapshots and the shelf: where a contract uses both, half each.
+pub(super) fn stores(contract: &Contract) -> (Memory<Reply>, Shelf) {
+    let whole = contract.gateway.memory as u64;
+    let caches = contract.routes.iter().any(|route| route.caching.is_some());
+    let snapshots = contract
+        .routes
+        .iter()
+        .any(|route| route.caching.is_none() && route.stale().is_some());
+    let (memory, shelf) = match (snapshots, caches) {
+        (_, false) => (whole, 0),
+        (false, true) => (0, whole),
+        (true, true) => (whole / 2, whole / 2),
+    };
+    (Memory::new(memory), Shelf::new(shelf))
+}

@@ -1,0 +1,70 @@
+//! Decides how a route of the contract takes requests that are only forwarded: its guard, its limits, its time.
+//! It exists beside the routes of class read, because such a request has no key, no rung and no copy.
+//! It refuses to share a guard with reads: what a write came to is counted apart.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
+
+use evenkeel::{Dependency, Pass, Problems};
+use evenkeel_core::Class;
+use evenkeel_http::hop::Via;
+use http::StatusCode;
+
+use super::{limits::Limits, route::Common, trouble::Trouble, upstream::Upstream};
+use crate::config;
+
+/// The part of a route that forwards.
+#[derive(Debug)]
+pub(crate) struct Passing {
+    pub(crate) name: String,
+    pub(crate) guard: Pass<StatusCode, Trouble>,
+    pub(super) upstream: Arc<Upstream>,
+    pub(super) limits: Limits,
+    pub(super) via: Via,
+    /// The most bytes of a request body.
+    pub(super) max_request_body: u64,
+    /// The longest wait for the upstream: to take a piece of the request, or to answer all of it.
+    pub(super) wait: Duration,
+    turns: AtomicU32,
+}
+
+impl Passing {
+    /// Builds it.
+    ///
+    /// # Errors
+    /// Every problem that the engine finds with it.
+    pub(crate) fn build(
+        route: &config::Route,
+        dependency: &Dependency,
+        upstream: &Arc<Upstream>,
+        common: &Common,
+    ) -> Result<Self, Problems> {
+        let guard = common
+            .engine
+            .pass(&route.name, dependency)
+            .classify(Trouble::class)
+            .class_of(|status: &StatusCode| Class::of_status(status.as_u16()))
+            .build()?;
+        let timeout = dependency.contract().timeout().unwrap_or(Duration::MAX);
+        Ok(Self {
+            name: route.name.clone(),
+            guard,
+            upstream: Arc::clone(upstream),
+            limits: common.limits,
+            via: common.via.clone(),
+            max_request_body: route.max_request_body,
+            wait: timeout.min(route.deadline),
+            turns: AtomicU32::new(0),
+        })
+    }
+
+    /// Numbers those who are told when to come back; after 2^32 from zero again.
+    pub(super) fn next_turn(&self) -> u32 {
+        self.turns.fetch_add(1, Ordering::Relaxed)
+    }
+}

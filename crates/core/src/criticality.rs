@@ -84,7 +84,7 @@ const DEPTH_MAX: u32 = (1 << DEPTH_BITS) - 1;
 ///
 /// As long as all calls matter equally it costs one load. Each border between two neighbours has a word: the number of
 /// a period, and how deep calls from above the border reached into what those below may not use, in that period and
-/// in the one before; zero for a period in which none came.
+/// in the one before, and one; zero for a period in which none came.
 #[derive(Debug)]
 pub(crate) struct Priorities {
     /// A bit for each that has come.
@@ -119,22 +119,37 @@ impl Priorities {
         limit.saturating_sub(kept).max(least(limit))
     }
 
-    /// Notes that such a call was let in as the one with this number in flight.
-    pub(crate) fn let_in(&self, criticality: Criticality, in_flight: u32, limit: u32, now: Mono) {
+    /// Notes that such a call was let in as the one with this number in flight. Where calls `can_wait` that alone is no
+    /// reason to keep more: whoever is higher is next in the queue anyway.
+    pub(crate) fn let_in(
+        &self,
+        criticality: Criticality,
+        in_flight: u32,
+        limit: u32,
+        can_wait: bool,
+        now: Mono,
+    ) {
         for (below, border) in Criticality::ALL.into_iter().zip(&self.borders) {
             if below < criticality {
-                let depth = in_flight.saturating_sub(self.room(below, limit, now));
-                reach(border, depth, now);
+                let needed = in_flight.saturating_sub(self.room(below, limit, now)) + 1;
+                let needed = if can_wait {
+                    needed.min(kept_by(border, now))
+                } else {
+                    needed
+                };
+                if needed > 0 {
+                    reach(border, needed, now);
+                }
             }
         }
     }
 
-    /// Notes that there was no permit for such a call: half as much again is needed.
+    /// Notes that there was no permit for such a call, at once or in time: one more is needed. More than one at a time would count those who
+    /// come while what was asked for is still being given back.
     pub(crate) fn refused(&self, criticality: Criticality, now: Mono) {
         for (below, border) in Criticality::ALL.into_iter().zip(&self.borders) {
             if below < criticality {
-                let kept = kept_by(border, now);
-                reach(border, kept + (kept / 2).max(1), now);
+                reach(border, kept_by(border, now) + 1, now);
             }
         }
     }
@@ -146,22 +161,16 @@ const fn least(limit: u32) -> u32 {
     if eighth == 0 && limit > 0 { 1 } else { eighth }
 }
 
-/// Returns how many permits a border keeps: what was needed lately and a quarter more, one at least; none if nobody came.
+/// Returns how many permits a border keeps: what was needed lately, and one; none if nobody came.
 fn kept_by(border: &AtomicU64, now: Mono) -> u32 {
     let word = border.load(Ordering::Relaxed);
     let (this, last) = depths(word, period(now));
-    let needed = this.max(last);
-    if needed == 0 {
-        return 0;
-    }
-    // The depth is kept with one added, so that "came, and needed none" is not "nobody came".
-    let needed = needed - 1;
-    needed + (needed / 4).max(1)
+    this.max(last)
 }
 
 /// Raises the depth of the period.
 fn reach(border: &AtomicU64, depth: u32, now: Mono) {
-    let (period, depth) = (period(now), (depth + 1).min(DEPTH_MAX));
+    let (period, depth) = (period(now), depth.min(DEPTH_MAX));
     let mut seen = border.load(Ordering::Relaxed);
     loop {
         let (this, last) = depths(seen, period);
@@ -221,7 +230,7 @@ mod tests {
     #[test]
     fn r12_what_higher_calls_reached_for_is_kept_free_of_all_below_them() {
         let priorities = Priorities::new();
-        priorities.let_in(Criticality::Critical, LIMIT, LIMIT, at(0));
+        priorities.let_in(Criticality::Critical, LIMIT, LIMIT, false, at(0));
         assert_eq!(
             room(&priorities, at(0)),
             [39, 39, 40, 40],
@@ -230,16 +239,19 @@ mod tests {
         priorities.refused(Criticality::Critical, at(0));
         priorities.refused(Criticality::Critical, at(0));
         priorities.refused(Criticality::Critical, at(0));
-        // Half as much again each time, and a quarter beside: 1, 3, 5, 8.
-        assert_eq!(room(&priorities, at(0)), [32, 32, 40, 40]);
+        assert_eq!(
+            room(&priorities, at(0)),
+            [36, 36, 40, 40],
+            "and one more for each in vain"
+        );
         priorities.refused(Criticality::CriticalPlus, at(0));
-        assert_eq!(room(&priorities, at(0))[2..], [38, 40]);
+        assert_eq!(room(&priorities, at(0))[2..], [39, 40]);
     }
 
     #[test]
     fn what_is_kept_follows_what_is_needed_and_ends_when_nobody_comes() {
         let priorities = Priorities::new();
-        for _ in 0..8 {
+        for _ in 0..80 {
             priorities.refused(Criticality::Critical, at(0));
         }
         assert_eq!(
@@ -250,16 +262,32 @@ mod tests {
         // Five above what the lowest may use is what they need from now on.
         for second in [6, 11, 16] {
             let in_flight = priorities.room(Criticality::Sheddable, LIMIT, at(second)) + 5;
-            priorities.let_in(Criticality::Critical, in_flight, LIMIT, at(second));
+            priorities.let_in(Criticality::Critical, in_flight, LIMIT, false, at(second));
         }
         assert_eq!(room(&priorities, at(17)), [34, 34, 40, 40]);
         assert_eq!(room(&priorities, at(30)), [LIMIT; 4]);
     }
 
     #[test]
+    fn where_calls_can_wait_only_waiting_in_vain_keeps_more() {
+        let priorities = Priorities::new();
+        for _ in 0..9 {
+            priorities.let_in(Criticality::Critical, LIMIT, LIMIT, true, at(0));
+        }
+        assert_eq!(room(&priorities, at(0)), [LIMIT; 4]);
+        priorities.refused(Criticality::Critical, at(0));
+        priorities.refused(Criticality::Critical, at(0));
+        for second in [1, 6, 11, 16] {
+            priorities.let_in(Criticality::Critical, LIMIT, LIMIT, true, at(second));
+            assert_eq!(room(&priorities, at(second))[0], LIMIT - 2, "what is used stays");
+        }
+    }
+
+    #[test]
     fn no_limit_is_so_small_that_the_lowest_get_nothing_for_good() {
         let priorities = Priorities::new();
         for _ in 0..50 {
+            priorities.refused(Criticality::CriticalPlus, at(0));
             priorities.refused(Criticality::CriticalPlus, at(0));
         }
         let rooms = [0, 1, 2, 8, 80].map(|limit| priorities.room(Criticality::Sheddable, limit, at(0)));

@@ -35,14 +35,24 @@ impl<L> Dependency<L> {
                 retry_at: None,
             });
         }
+        let can_wait = self.contract.queue().is_some();
         let entered = self.enter(through, false, now);
         match &entered {
             Ok(_) => self
                 .priorities
-                .let_in(criticality, in_flight.saturating_add(1), limit, now),
-            Err(_) => self.priorities.refused(criticality, now),
+                .let_in(criticality, in_flight.saturating_add(1), limit, can_wait, now),
+            Err(_) if !can_wait => self.priorities.refused(criticality, now),
+            // Its driver tells whether it has waited in vain.
+            Err(_) => {}
         }
         entered
+    }
+
+    /// Notes that such a call has waited in the queue until its place expired: more permits are then kept for its kind.
+    pub fn waited_in_vain(&self, criticality: Criticality, now: Mono) {
+        if self.priorities.several(criticality) {
+            self.priorities.refused(criticality, now);
+        }
     }
 
     /// Returns how many attempts may be in flight now, by what is declared and what is learned.

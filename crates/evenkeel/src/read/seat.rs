@@ -69,14 +69,14 @@ where
             self.now = self.guard.now();
             match waited {
                 Outcome::AtOnce(()) | Outcome::Later(()) => {}
-                Outcome::OutOfTime => return Err(refused(Reason::QueueExpired)),
+                Outcome::OutOfTime => return Err(self.expired(&dependency)),
                 Outcome::NoTimer => {
                     self.is_untimed = true;
                     return Err(refused(Reason::AtCapacity));
                 }
             }
             if self.now.mono >= waiter.expires() {
-                return Err(refused(Reason::QueueExpired));
+                return Err(self.expired(&dependency));
             }
             if !waiter.is_up() {
                 return Err(refused(Reason::Shed));
@@ -91,6 +91,11 @@ where
             }
             may_try = true;
         }
+    }
+
+    fn expired(&self, dependency: &dependency::Inner) -> Refusal {
+        dependency.seat.waited_in_vain(self.criticality, self.now.mono);
+        refused(Reason::QueueExpired)
     }
 }
 

@@ -315,7 +315,7 @@ impl ReadDraft {
             problems.span(&["deadline"], deadline, SHORTEST, LONGEST);
         }
         let ladder = Ladder::new(self.ladder);
-        ladder.check(self.exact, &mut problems);
+        ladder.check(self.exact, self.deadline, &mut problems);
         if let Some(fresh_for) = self.fresh_for {
             problems.span(&["fresh_for"], fresh_for, SHORTEST, Ladder::MAX_AGE_LIMIT);
             if let Some(max_age) = ladder.max_age()

@@ -102,6 +102,7 @@
 //!                 call.attempted(class, probe)
 //!             }
 //!             Step::Refresh => call.refreshed(Refresh::Impossible),
+//!             Step::Alternate => call.alternate_skipped(Skipped::Failed),
 //!             Step::Serve(..) | Step::Refuse | Step::Fail => return (step, call.reason()),
 //!         };
 //!     }

@@ -168,19 +168,31 @@ pub enum Skipped {
     UnknownAge,
     /// A prohibition: the data says that it may not be used this way, or not for this caller.
     Forbidden,
-    /// An operator's hold leaves this rung out.
+    /// An operator's hold leaves this rung out, or keeps calls from the alternate.
     Held,
+    /// The alternate had no permit free.
+    AtCapacity,
+    /// The alternate's own breaker, or the ramp after it, kept this call away.
+    BreakerOpen,
+    /// Nothing was left of the deadline for the alternate.
+    NoTime,
+    /// The alternate was asked and did not answer.
+    Failed,
 }
 
 impl Skipped {
     /// Every word, in the order of the design.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 10] = [
         Self::NoSnapshot,
         Self::TooOld,
         Self::FutureDated,
         Self::UnknownAge,
         Self::Forbidden,
         Self::Held,
+        Self::AtCapacity,
+        Self::BreakerOpen,
+        Self::NoTime,
+        Self::Failed,
     ];
 
     /// Returns the stable public word.
@@ -193,6 +205,28 @@ impl Skipped {
             Self::UnknownAge => "unknown-age",
             Self::Forbidden => "forbidden",
             Self::Held => "held",
+            Self::AtCapacity => "at-capacity",
+            Self::BreakerOpen => "breaker-open",
+            Self::NoTime => "no-time",
+            Self::Failed => "failed",
+        }
+    }
+
+    /// Returns the word for a rung whose dependency evenkeel itself did not ask.
+    #[must_use]
+    pub const fn of_refusal(reason: Reason) -> Self {
+        match reason {
+            Reason::BreakerOpen | Reason::ProbeFailed | Reason::Ramping => Self::BreakerOpen,
+            Reason::AtCapacity | Reason::QueueExpired | Reason::Shed => Self::AtCapacity,
+            Reason::Held => Self::Held,
+            Reason::DependencyFailed
+            | Reason::TimedOut
+            | Reason::Cut
+            | Reason::ErrorAnswer
+            | Reason::Busy
+            | Reason::Fault
+            | Reason::Slow
+            | Reason::Revalidating => Self::Failed,
         }
     }
 
@@ -206,6 +240,10 @@ impl Skipped {
             Self::UnknownAge => 3,
             Self::Forbidden => 4,
             Self::Held => 5,
+            Self::AtCapacity => 6,
+            Self::BreakerOpen => 7,
+            Self::NoTime => 8,
+            Self::Failed => 9,
         }
     }
 }

@@ -106,7 +106,7 @@ impl BreakerBuilder {
     }
 
     /// Stays open for `first`, doubled with each reopening in a row, `longest` at most, each ± 20 % or what
-    /// [`jitter`](Self::jitter) says. Both 1 ms to a day; without this, 0.5 s and 2 s.
+    /// [`jitter`](Self::jitter) says. Both 1 ms to a day; without this, 0.5 s and 1 s.
     #[must_use]
     pub const fn open_for(mut self, first: Duration, longest: Duration) -> Self {
         let jitter_ppm = match self.0.open_for {

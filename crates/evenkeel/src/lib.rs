@@ -49,6 +49,7 @@
 //! | [`Rung::Live`] | asked for this call, or shared with one that was | zero | the dependency answered |
 //! | [`Rung::Fresh`] | the snapshot, younger than [`fresh_for`](ReadBuilder::fresh_for) | known | before anybody is asked |
 //! | [`Rung::Stale`] | the snapshot, at most as old as [`stale`] says | known | the ladder lists it, and live failed; or while it is [refreshed](ReadBuilder::stale_while_revalidate) |
+//! | [`Rung::Alternate`] | asked of [another dependency](ReadBuilder::alternate) for this call | zero | the ladder lists it, and the first could not answer |
 //! | [`Rung::Default`] | a declared constant or cheap local function | none | the ladder lists it, last |
 //!
 //! The snapshot is the last good answer for the same guard, scope and key. Its age counts from the *beginning* of
@@ -82,7 +83,7 @@
 //! ladder, no sharing of attempts. A guard with nothing but a classifier calls, counts and labels. A classifier has
 //! no default: only you know which of your errors is an outage and which is a bug.
 //!
-//! Where a breaker is declared, it stays open for 0.5 s, doubling to 2 s, each ± 20 %, and lets one probe at a time
+//! Where a breaker is declared, it stays open for 0.5 s, doubling to 1 s, each ± 20 %, and lets one probe at a time
 //! through; see [`BreakerBuilder`].
 //!
 //! # Three ways to call
@@ -177,7 +178,7 @@ pub use key::{EmptyScopePart, Scope};
 pub use memory::Memory;
 pub use pass::{Pass, PassBuilder};
 pub use read::{
-    Bring, Classified, Classifier, Held, LadderRung, Moment, Read, ReadBuilder, Seeded, Terms, Together,
-    Unclassified, Usable, default, stale,
+    AlternateBuilder, Bring, Classified, Classifier, Held, LadderRung, Moment, Read, ReadBuilder, Seeded,
+    Terms, Together, Unclassified, Usable, default, stale,
 };
 pub use ticket::{Call, Permit};

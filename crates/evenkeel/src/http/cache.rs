@@ -15,7 +15,10 @@ use evenkeel_http::{
     validation::{make_conditional, make_unconditional},
     vary::Variant,
 };
-use http::{HeaderMap, Method, header::SET_COOKIE};
+use http::{
+    HeaderMap, Method,
+    header::{ETAG, LAST_MODIFIED, SET_COOKIE},
+};
 
 use super::{
     key::UriKey,
@@ -330,10 +333,17 @@ impl HttpCache {
             .filter(|copy| copy.fits(request))
             .map(|copy| (copy, copy.headers(0)))
             .collect();
-        let updated = updated_by(
+        let mut updated = updated_by(
             arrived.headers,
             copies.iter().map(|(copy, headers)| (headers, copy.received)),
         );
+        // One without any validator can only speak of the copy whose validators were sent, where there is but one.
+        let is_bare = ![ETAG, LAST_MODIFIED]
+            .iter()
+            .any(|name| arrived.headers.contains_key(name));
+        if is_bare && copies.len() == 1 {
+            updated = vec![0];
+        }
         let mut answer: Option<Settled> = None;
         for at in updated {
             let Some((copy, headers)) = copies.get(at) else {

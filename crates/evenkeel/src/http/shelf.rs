@@ -181,11 +181,13 @@ impl Shelf {
             return Put::Superseded;
         }
         let mut put = Put::Superseded;
+        // Asked for before: it takes a lock that is held while a place is changed.
+        let largest = self.largest();
         self.change(key, |place| {
             let Some(with) = place.with(Arc::clone(copy), request) else {
                 return Change::Leave;
             };
-            if with.bytes() <= self.largest() {
+            if with.bytes() <= largest {
                 put = Put::Kept;
                 return Change::To(with);
             }

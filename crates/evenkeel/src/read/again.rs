@@ -170,19 +170,17 @@ where
             .map_or(Advice::Whenever, |advice| advice(error))
     }
 
-    /// Leaves a busy dependency alone, by what came with a value.
-    pub(super) fn heed_value(&self, class: Class, value: &T, now: Mono) {
+    /// Has a busy dependency left alone, by what came with a value.
+    pub(super) fn heed_value(&self, ticket: &Ticket<'_>, class: Class, value: &T, now: Mono) {
         if class == Class::Busy {
-            let advice = self.advice_of_value(value);
-            self.dependency.0.seat.heed(class, advice, now);
+            ticket.heed(class, self.advice_of_value(value), now);
         }
     }
 
-    /// Leaves a busy dependency alone, by what came with an error.
-    pub(super) fn heed_error(&self, class: Class, error: &E, now: Mono) {
+    /// Has a busy dependency left alone, by what came with an error.
+    pub(super) fn heed_error(&self, ticket: &Ticket<'_>, class: Class, error: &E, now: Mono) {
         if class == Class::Busy {
-            let advice = self.advice_of_error(error);
-            self.dependency.0.seat.heed(class, advice, now);
+            ticket.heed(class, self.advice_of_error(error), now);
         }
     }
 }

@@ -101,10 +101,10 @@ type Of<T, R> = Option<Box<dyn Fn(&T) -> R + Send + Sync>>;
 /// A Read contract, being written. Nothing is on unless declared.
 #[must_use = "a contract does nothing until it is built"]
 pub struct ReadBuilder<T, C = Unclassified, S = ()> {
-    engine: Engine,
+    pub(super) engine: Engine,
     pub(super) draft: ReadDraft,
     own: DependencyBuilder,
-    from: Option<Dependency>,
+    pub(super) from: Option<Dependency>,
     default: Option<Box<dyn Fn() -> T + Send + Sync>>,
     keep_if: Of<T, bool>,
     terms: Of<T, Terms>,
@@ -583,6 +583,7 @@ impl<T, C, S> ReadBuilder<T, C, S> {
         Ok(Read {
             criticality: inner.contract.criticality(),
             inner: Arc::new(inner),
+            alternate: None,
             scope: PhantomData,
         })
     }

@@ -3,6 +3,7 @@
 //! It refuses to serve anything that the contract does not list.
 
 mod again;
+mod alternate;
 mod apart;
 mod attempt;
 mod build_refresh;
@@ -20,6 +21,7 @@ use std::{fmt, marker::PhantomData, pin::pin, sync::Arc, time::SystemTime};
 
 use evenkeel_core::{Asker, Criticality, Mono, Problems, ReadContract, Step};
 
+pub use alternate::AlternateBuilder;
 pub use builder::{Classified, Classifier, LadderRung, ReadBuilder, Terms, Unclassified, default, stale};
 pub use held::{Bring, Held, Moment, Together};
 
@@ -37,6 +39,7 @@ use crate::{
     ticket::{Call, Permit},
 };
 use again::Repeat;
+use alternate::Alternate;
 use running::Running;
 use shared::Inner;
 
@@ -84,6 +87,7 @@ pub struct Read<T, E, S = ()> {
     inner: Arc<Inner<T, E>>,
     /// How much the calls of this handle matter.
     criticality: Criticality,
+    alternate: Option<Arc<Alternate<T, E, S>>>,
     scope: PhantomData<fn(S)>,
 }
 
@@ -92,6 +96,7 @@ impl<T, E, S> Clone for Read<T, E, S> {
         Self {
             inner: Arc::clone(&self.inner),
             criticality: self.criticality,
+            alternate: self.alternate.clone(),
             scope: PhantomData,
         }
     }
@@ -186,11 +191,15 @@ where
         Fut: Future<Output = Result<T, E>>,
     {
         let mut place = Key::new();
-        let key = match self.inner.key_of(&mut place, scope, key) {
+        let asked_for = key;
+        let key = match self.inner.key_of(&mut place, scope, asked_for) {
             Ok(key) => key,
             Err(misuse) => return Err(self.inner.misused(misuse)),
         };
+        let spare = self.alternate.as_deref();
+        let ask = spare.map(|spare| spare.work(scope, asked_for));
         let (mut running, first) = Running::begin(&self.inner, key, None, asker, self.criticality);
+        running.spare = spare.zip(ask.as_ref()).map(|(spare, ask)| spare.for_call(ask));
         match running.start(first) {
             Step::Admit => {}
             Step::Refresh => {
@@ -198,12 +207,13 @@ where
                     return end;
                 }
             }
-            end @ (Step::Look | Step::Attempt(_) | Step::Serve(..) | Step::Refuse | Step::Fail) => {
-                return running.finish(end);
+            end @ Step::Serve(..) => return running.finish(end),
+            rest @ (Step::Look | Step::Attempt(_) | Step::Alternate | Step::Refuse | Step::Fail) => {
+                return running.conclude(rest).await;
             }
         }
-        match running.seat(Lent::Borrowed(&self.inner.dependency.0)).await {
-            Err(refusal) => running.refused(refusal),
+        let next = match running.seat(Lent::Borrowed(&self.inner.dependency.0)).await {
+            Err(refusal) => Err(running.refused(refusal)),
             Ok(mut ticket) => {
                 let attempted = {
                     let (key, parked) = running.parts();
@@ -216,6 +226,10 @@ where
                 };
                 running.attempted(attempted)
             }
+        };
+        match next {
+            Ok(end) => end,
+            Err(rest) => running.conclude(rest).await,
         }
     }
 
@@ -325,11 +339,15 @@ where
         Fut: Future<Output = Result<T, E>> + Send + 'static,
     {
         let mut place = Key::new();
-        let key = match self.inner.key_of(&mut place, &scope, key.as_ref()) {
+        let asked_for = key.as_ref();
+        let key = match self.inner.key_of(&mut place, &scope, asked_for) {
             Ok(key) => key,
             Err(misuse) => return Err(self.inner.misused(misuse)),
         };
+        let spare = self.alternate.as_deref();
+        let ask = spare.map(|spare| spare.work(&scope, asked_for));
         let (mut running, first) = Running::begin(&self.inner, key, usable, Asker::Traffic, self.criticality);
+        running.spare = spare.zip(ask.as_ref()).map(|(spare, ask)| spare.for_call(ask));
         running.may_outlive = matches!(manner, Manner::Outlives | Manner::Alone | Manner::Slow);
         running.is_slow = matches!(manner, Manner::Slow);
         let may_join = matches!(manner, Manner::Own | Manner::Outlives);

@@ -93,6 +93,7 @@ impl<T, E> Inner<T, E> {
             skipped: Skips::default(),
             retry_after: None,
             cause: None,
+            alternate_cause: None,
             misuse: Some(Misuse::EmptyScopePart(misuse)),
         }
     }
@@ -183,8 +184,8 @@ where
     T: Send + Sync,
     E: Send + Sync,
 {
-    fn ended(&self, ending: Ending) {
-        self.counters.ended(ending, None);
+    fn ended(&self, ending: Ending, reason: Option<Reason>) {
+        self.counters.ended(ending, reason);
     }
 
     fn retire(&self, key: &Key, at: Mono) {

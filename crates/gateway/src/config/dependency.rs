@@ -55,6 +55,8 @@ pub struct Dependency {
     pub retry: Option<RetryRules>,
     /// How many requests may wait for a permit, and how long; `None` for none.
     pub queue: Option<QueueRules>,
+    /// Whether a read is sent once more whose idle connection ends before any answer.
+    pub resend: bool,
     /// What is changed of its messages.
     pub rewrite: Rewrite,
 }
@@ -194,6 +196,7 @@ pub(super) fn read(
     let retry = retry::read(&mut fields, pressed);
     let is_limited = concurrency.is_some() || learned_limit.is_some() || !uses.is_empty();
     let queue = room::read_queue(&mut fields, pressed, is_limited);
+    let resend = fields.boolean("resend").unwrap_or(true);
     let draft = DependencyDraft {
         name: name.clone(),
         timeout: Some(timeout),
@@ -222,6 +225,7 @@ pub(super) fn read(
         learned_limit,
         retry,
         queue,
+        resend,
         rewrite,
     })
 }

@@ -2,9 +2,12 @@
 //! It exists so that these numbers have one place, with their ranges and the reasons for their defaults.
 //! It refuses an administration port on the same address as the traffic.
 
-use std::{net::SocketAddr, time::Duration};
+use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
-use super::reader::Fields;
+use super::{
+    network::{self, Network},
+    reader::Fields,
+};
 
 /// Settings of the gateway itself.
 #[derive(Clone, Debug)]
@@ -21,6 +24,22 @@ pub struct Gateway {
     pub workers: Option<usize>,
     /// The longest that calls in flight may take after a request to stop.
     pub drain: Duration,
+    /// Where a line is written about each request.
+    pub access_log: AccessLog,
+    /// The proxies whose word about their clients counts.
+    pub trusted_peers: Vec<Network>,
+}
+
+/// Where a line is written about each request.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum AccessLog {
+    /// Nowhere.
+    #[default]
+    Off,
+    /// To standard output.
+    Stdout,
+    /// At the end of this file.
+    File(PathBuf),
 }
 
 impl Gateway {
@@ -66,6 +85,7 @@ pub(super) fn read(mut fields: Fields<'_, '_>) -> Option<Gateway> {
             "lower it to 1h",
         );
     }
+    let access_log = access_log(&mut fields);
     let bytes = |given: Option<u64>, default| {
         given
             .and_then(|bytes| usize::try_from(bytes).ok())
@@ -78,7 +98,27 @@ pub(super) fn read(mut fields: Fields<'_, '_>) -> Option<Gateway> {
         buffers: bytes(buffers, Gateway::BUFFERS),
         workers: workers.and_then(|workers| usize::try_from(workers).ok()),
         drain: drain.unwrap_or(Gateway::DRAIN),
+        access_log,
+        trusted_peers: network::read(&mut fields, "trusted_peers"),
     })
+}
+
+fn access_log(fields: &mut Fields<'_, '_>) -> AccessLog {
+    const EXAMPLE: &str = "\"/var/log/evenkeel/access.log\"";
+    match fields.text("access_log", EXAMPLE).as_deref() {
+        None | Some("off") => AccessLog::Off,
+        Some("stdout") => AccessLog::Stdout,
+        Some(path) if path.starts_with('/') => AccessLog::File(path.into()),
+        Some(other) => {
+            fields.problem(
+                "access_log",
+                &format!("{other:?}"),
+                "\"off\", \"stdout\", or the path of a file from the root",
+                &format!("write `access_log = {EXAMPLE}`, say"),
+            );
+            AccessLog::Off
+        }
+    }
 }
 
 fn address(fields: &mut Fields<'_, '_>, key: &'static str, example: &str) -> Option<SocketAddr> {
@@ -93,4 +133,48 @@ fn address(fields: &mut Fields<'_, '_>, key: &'static str, example: &str) -> Opt
         );
     }
     address
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::parse;
+
+    #[test]
+    fn bad_values_are_told_with_what_is_allowed() {
+        for (key, seen, allowed) in [
+            (
+                "access_log = \"access.log\"",
+                "access_log: \"access.log\"",
+                "from the root",
+            ),
+            ("access_log = \"\"", "access_log: \"\"", "\"stdout\""),
+            ("access_log = true", "access_log", "text"),
+            (
+                "trusted_peers = [\"10.0.0.1/8\"]",
+                "trusted_peers: \"10.0.0.1/8\": it has bits behind the network",
+                "such as 10.0.0.0/8",
+            ),
+            (
+                "trusted_peers = [\"proxy\"]",
+                "it is not an IP address",
+                "an IP address",
+            ),
+            ("trusted_peers = \"::1\"", "trusted_peers", "a list of texts"),
+            (
+                "trusted_peers = [\"::1\", \"::1/128\"]",
+                "\"::1/128\" twice",
+                "each once",
+            ),
+        ] {
+            let text = format!(
+                "[gateway]\nlisten = \"127.0.0.1:0\"\n{key}\n[dependencies.d]\nurls = [\"http://a\"]\n\
+                 [[routes]]\nname = \"r\"\nmatch = {{ path = \"/r\" }}\nclass = \"pass\"\nfrom = \"d\"\n"
+            );
+            let shown = parse("contract.toml", &text)
+                .map_or_else(|problems| problems.to_string(), |_| key.to_owned());
+            assert!(shown.contains(seen), "{seen} is missing from\n{shown}");
+            assert!(shown.contains(allowed), "{allowed} is missing from\n{shown}");
+            assert!(shown.contains("= mend: "), "{shown}");
+        }
+    }
 }

@@ -5,7 +5,16 @@
 /// Keys at the top of the file.
 pub const ROOT: &[&str] = &["gateway", "resources", "dependencies", "routes"];
 /// Keys of `[gateway]`.
-pub const GATEWAY: &[&str] = &["listen", "admin", "memory", "buffers", "workers", "drain"];
+pub const GATEWAY: &[&str] = &[
+    "listen",
+    "admin",
+    "memory",
+    "buffers",
+    "workers",
+    "drain",
+    "access_log",
+    "trusted_peers",
+];
 /// Keys of `[resources.<name>]`.
 pub const RESOURCE: &[&str] = &["concurrency"];
 /// Keys of `[dependencies.<name>]`.
@@ -19,6 +28,7 @@ pub const DEPENDENCY: &[&str] = &[
     "learned_limit",
     "retry",
     "queue",
+    "resend",
     "rewrite",
 ];
 /// Keys of `rewrite`.

@@ -70,9 +70,15 @@ impl Exchange {
     ) -> Option<Held<Reply>> {
         match moment {
             Moment::BeforeAsking => {
-                let decision = cached.first(cache, now.mono);
-                let copy = cached.looked.chosen()?;
-                let mut held = held(copy);
+                let again;
+                let (looked, decision) = if cached.first.get().is_some() {
+                    // Somebody else's attempt has been waited for: what it brought may be kept by now.
+                    again = cache.look_again(&cached.key, *cached.looked.request(), &self.request.headers);
+                    (&again, cache.decide(&again, now.mono, Origin::NotAsked))
+                } else {
+                    (&cached.looked, cached.first(cache, now.mono))
+                };
+                let mut held = held(looked.chosen()?);
                 let (lifetime, window) = match decision {
                     // What the request itself accepts is a full answer to it.
                     Decision::Fresh | Decision::StaleAccepted => (Duration::MAX, Duration::ZERO),

@@ -17,6 +17,7 @@ use evenkeel_http::{
     freshness::DataFreshness,
     preconditions::{Condition, evaluate},
     ranges::{RangeAnswer, select},
+    reuse::stale_forbidden,
 };
 use http::{
     HeaderMap, HeaderValue, Method, Response, StatusCode,
@@ -63,7 +64,18 @@ pub(super) fn of_copy(
         }
     };
     if answer.rung == Rung::Stale {
-        let label = stood_in(cache, cached, answer, copy, age, now);
+        let reason = answer.reason.map_or("unknown", Reason::as_str);
+        // What is forbidden and given all the same is given by an override, and says so (X2).
+        let overridden = answer.reason != Some(Reason::Revalidating)
+            && stale_forbidden(cache.rules().sharing, &copy.facts().facts.directives).is_some();
+        let with_override;
+        let detail = if overridden {
+            with_override = format!("{reason}, override");
+            &with_override
+        } else {
+            reason
+        };
+        let label = stood_in(cache, cached, answer, (copy, age), now, detail);
         labels::stood_in(&mut headers, &exchange.route.name, answer, label, connected);
     } else {
         let handling = handled(cache, cached, answer, how, now);
@@ -127,9 +139,9 @@ fn stood_in<'a>(
     cache: &HttpCache,
     cached: &Cached,
     answer: &Answer<Reply, Trouble>,
-    copy: &Shelved,
-    age: Duration,
+    (copy, age): (&Shelved, Duration),
     now: Mono,
+    detail: &'a str,
 ) -> CacheStatus<'a> {
     let handling = if answer.reason.is_some_and(Reason::was_attempted) {
         let status = answer.cause.as_ref().and_then(Trouble::status);
@@ -141,7 +153,7 @@ fn stood_in<'a>(
         cache: NAME,
         handling,
         ttl: Some(ttl(copy.facts().lifetime.span(), age)),
-        detail: Some(answer.reason.map_or("unknown", Reason::as_str)),
+        detail: Some(detail),
     }
 }
 

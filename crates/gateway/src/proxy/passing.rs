@@ -21,7 +21,7 @@ use crate::config;
 /// The part of a route that forwards.
 #[derive(Debug)]
 pub(crate) struct Passing {
-    pub(crate) name: String,
+    pub(crate) name: Arc<str>,
     pub(crate) guard: Pass<StatusCode, Trouble>,
     pub(super) upstream: Arc<Upstream>,
     pub(super) limits: Limits,
@@ -52,7 +52,7 @@ impl Passing {
             .build()?;
         let timeout = dependency.contract().timeout().unwrap_or(Duration::MAX);
         Ok(Self {
-            name: route.name.clone(),
+            name: route.name.as_str().into(),
             guard,
             upstream: Arc::clone(upstream),
             limits: common.limits,

@@ -161,6 +161,7 @@ mod tests {
                     skipped: evenkeel::Skips::default(),
                     retry_after: wait,
                     cause: None,
+                    alternate_cause: None,
                     misuse: None,
                 };
                 let response = unanswered(&end, true, || 0);

@@ -7,13 +7,13 @@ use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use evenkeel::{
-    Keep, Mono, Permit,
+    Keep, Mono, Now, Permit,
     http::{Arrived, Head as Judged, HttpCache, NotShelved, Settled},
 };
 use evenkeel_http::{decision::Decision, status::in_error_set, validation::make_refresh};
 use http::{
     HeaderMap, Method, StatusCode,
-    header::{IF_MODIFIED_SINCE, IF_NONE_MATCH, RANGE},
+    header::{IF_MODIFIED_SINCE, IF_NONE_MATCH},
     response,
 };
 
@@ -24,6 +24,8 @@ use super::{
     forward::{self, Sent},
     framing::{self, Asked, End},
     keep::{self, Verdict, Why},
+    repeat,
+    route::Validated,
     stream::Stream,
     trouble::Trouble,
     upload::Upload,
@@ -53,18 +55,28 @@ impl Exchange {
         let looked = &cached.looked;
         let conditional = cache.ask(looked, decision, &self.request.headers, &mut conditions);
         let refreshes = decision == Decision::StaleWhileRevalidating;
-        let answer = self.sent(began, (refreshes, &conditions), &mut permit).await?;
+        let mut answer = self.sent(began, (refreshes, &conditions), &mut permit).await?;
         if answer.head.status != StatusCode::NOT_MODIFIED {
+            if conditional && !in_error_set(answer.head.status) {
+                self.route.note_validated(Validated::Replaced);
+            }
             return self.arrived(cache, cached, answer).await;
         }
+        let mut permit = answer.stream.take_permit();
+        answer.stream.end_now().await;
         if conditional {
-            let arrived = self.arrived_head(&answer);
+            // What is kept is updated as it was stored: prepared for this side of the gateway.
+            let fields = self.fields(&answer.head);
+            let arrived = Arrived {
+                headers: &fields,
+                ..self.arrived_head(&answer)
+            };
             let settled = cache.not_modified(&cached.key, looked, &self.request.headers, &arrived);
             if let Some(settled) = settled {
+                self.route.note_validated(Validated::NotModified);
                 return Ok(self.validated(settled));
             }
             // It speaks of no copy that is held: only the whole answer helps (C23).
-            permit = answer.stream.give_up();
             let conditions = (refreshes, &HeaderMap::new());
             let answer = self.sent(began, conditions, &mut permit).await?;
             return self.arrived(cache, cached, answer).await;
@@ -108,8 +120,8 @@ impl Exchange {
         let asked = |name| conditions.contains_key(&name) || self.request.headers.contains_key(&name);
         let asked = Asked {
             conditional: asked(IF_NONE_MATCH) || asked(IF_MODIFIED_SINCE),
-            // Ranges are not sent on; an origin that answers one all the same answers the client.
-            range: asked(RANGE),
+            // Ranges are not sent on. A part that comes all the same is passed on, and never stored.
+            range: true,
         };
         let end = framing::check(&mut head, asked)?;
         let home = std::sync::Arc::clone(&route.upstream);
@@ -119,6 +131,7 @@ impl Exchange {
         } else {
             end
         };
+        // What follows a 304 may be another sending by the same permit.
         if stream.length() == Some(0) && head.status != StatusCode::NOT_MODIFIED {
             stream.end_now().await;
         }
@@ -148,59 +161,66 @@ impl Exchange {
             return self.let_through(answer.head, answer.stream, None, Keep::Leave);
         }
         let judged = if keep::is_degraded(&answer.head.headers) {
-            Err(Why::Degraded)
+            Err((Why::Degraded, None))
         } else if answer.end == End::Unknown {
-            Err(Why::UnknownEnd)
+            Err((Why::UnknownEnd, None))
         } else {
             match cache.judge(looked, &arrived) {
                 Judged::Storable => Ok(()),
-                Judged::Not(why) => {
-                    cache.supersede(key, looked, request, &arrived, why);
-                    Err(Why::of(why))
-                }
+                Judged::Not(why) => Err((Why::of(why), Some(why))),
             }
         };
         let at = arrived.at;
-        // Nothing could stand in for it, and nobody else may have it: it flows.
-        let flows = judged.is_err() && !self.route.has_ladder && looked.chosen().is_none();
         let Answer {
             head,
             stream,
             end: _,
             began,
         } = answer;
-        if let (Err(why), true) = (judged, flows) {
+        // Nothing could stand in for it, nobody else may have it, and it is not asked for again: it flows.
+        let may_repeat = self.repeats() && repeat::is_worth_repeating(head.status);
+        // A failure is for all who wait for it.
+        let may_share = in_error_set(head.status) && !self.asks_alone(cached);
+        if let Err((why, _)) = judged
+            && !self.route.has_ladder
+            && !may_repeat
+            && !may_share
+            && looked.chosen().is_none()
+        {
             return self.let_through(head, stream, Some(why), Keep::Leave);
         }
         let (body, lease) = match self.read(stream).await? {
             Read::Whole(body, lease) => (body, lease),
             Read::Flowing(stream, why) => {
-                if judged.is_ok() && why == Why::TooLarge {
-                    let arrived = Arrived {
-                        status: head.status,
-                        headers: &head.headers,
-                        began,
-                        at,
-                    };
-                    cache.supersede(key, looked, request, &arrived, NotShelved::TooBig);
-                }
-                return self.let_through(head, stream, Some(judged.err().unwrap_or(why)), Keep::Leave);
+                let (why, supersedes) = match judged {
+                    Err(judged) => judged,
+                    // That there was no room for it says nothing about what is held.
+                    Ok(()) => (why, (why == Why::TooLarge).then_some(NotShelved::TooBig)),
+                };
+                let stream = self.superseding(cache, cached, stream, (&head, began, at), supersedes);
+                return self.let_through(head, stream, Some(why), Keep::Leave);
             }
         };
-        let worth = judged.and_then(|()| {
-            keep::is_worth_keeping(head.status, &body, &self.route.keep_if)
-                .then_some(())
-                .ok_or(Why::NotWorthKeeping)
-        });
-        if let Err(why) = worth {
-            return self.whole(head, body, lease, Verdict::leave(Some(why)));
-        }
         let arrived = Arrived {
             status: head.status,
             headers: &head.headers,
             began,
             at,
         };
+        let worth = keep::is_worth_keeping(head.status, &body, &self.route.keep_if);
+        let why = match judged {
+            Ok(()) if worth => None,
+            Ok(()) => Some(Why::NotWorthKeeping),
+            Err((why, supersedes)) => {
+                if let Some(supersedes) = supersedes {
+                    cache.supersede(key, looked, request, &arrived, supersedes);
+                }
+                Some(why)
+            }
+        };
+        if let Some(why) = why {
+            return self.whole(head, body, lease, Verdict::leave(Some(why)));
+        }
         let fields = self.fields(&head);
         match cache.store(key, looked, request, (&arrived, &fields), &body) {
             None => self.whole(head, body, lease, Verdict::leave(None)),
@@ -210,6 +230,31 @@ impl Exchange {
             }
             Some(settled) => Ok(self.stored(settled, fields, body, lease)),
         }
+    }
+
+    /// Lets a stream take away what it supersedes, once all of it has come.
+    fn superseding(
+        &self,
+        cache: &HttpCache,
+        cached: &Cached,
+        stream: Stream,
+        (head, began, at): (&response::Parts, Mono, Now),
+        supersedes: Option<NotShelved>,
+    ) -> Stream {
+        let (Some(why), Some(_)) = (supersedes, cached.looked.chosen()) else {
+            return stream;
+        };
+        let (cache, key, looked) = (cache.clone(), cached.key.clone(), cached.looked.clone());
+        let (request, status, headers) = (self.request.headers.clone(), head.status, head.headers.clone());
+        stream.then(move || {
+            let arrived = Arrived {
+                status,
+                headers: &headers,
+                began,
+                at,
+            };
+            cache.supersede(&key, &looked, &request, &arrived, why);
+        })
     }
 
     /// Hands the fields of an answer to the one who asked, as they came.

@@ -39,6 +39,8 @@ pub(crate) struct Stream {
     upload: Option<Arc<Progress>>,
     /// The body was cut, and the next to ask is told.
     cut: bool,
+    /// What is to be done once all of the body has come.
+    at_end: Option<Box<dyn FnOnce() + Send>>,
 }
 
 impl Stream {
@@ -59,12 +61,19 @@ impl Stream {
             idle: None,
             upload: None,
             cut: false,
+            at_end: None,
         }
     }
 
     /// Goes on sending a request whose answer came before its body had ended.
     pub(super) fn beside(mut self, upload: Arc<Progress>) -> Self {
         self.upload = Some(upload);
+        self
+    }
+
+    /// Does this once all of the body has come, and never if it breaks off.
+    pub(super) fn then(mut self, at_end: impl FnOnce() + Send + 'static) -> Self {
+        self.at_end = Some(Box::new(at_end));
         self
     }
 
@@ -155,6 +164,9 @@ impl Stream {
     /// Ends cleanly: the connection goes home if it is ready for another exchange.
     fn end(&mut self, context: &mut Context<'_>) {
         self.permit = None;
+        if let Some(at_end) = self.at_end.take() {
+            at_end();
+        }
         if let Some(mut link) = self.link.take()
             && link.is_done(context)
         {
@@ -179,15 +191,23 @@ impl Stream {
     /// Gives up a body that its client did not ask for: nothing is missing then.
     pub(super) fn dismiss(mut self) {
         self.permit = None;
+        if let Some(at_end) = self.at_end.take() {
+            at_end();
+        }
     }
 
-    /// Gives the permit back: an answer without a body is done with, and the attempt goes on with another sending.
-    pub(super) fn give_up(mut self) -> Option<Permit<'static>> {
+    /// Takes the permit out: the attempt goes on beyond this answer.
+    pub(super) const fn take_permit(&mut self) -> Option<Permit<'static>> {
         self.permit.take()
     }
 
+    /// Tells whether the body was cut.
+    pub(super) const fn is_cut(&self) -> bool {
+        self.cut
+    }
+
     /// Tells whether the body has ended and nothing of it is left to be given.
-    fn is_over(&self) -> bool {
+    pub(super) fn is_over(&self) -> bool {
         self.ahead.is_empty() && !self.cut && (self.link.is_none() || self.body.is_end_stream())
     }
 }

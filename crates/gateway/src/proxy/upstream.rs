@@ -41,6 +41,8 @@ pub(crate) struct Upstream {
     address: Address,
     /// What is changed of its messages.
     pub(super) rewrite: config::Rewrite,
+    /// A read whose idle connection ends before any answer is sent once more.
+    resend: bool,
     /// One list per worker, so that workers do not meet; a thread from outside shares one of them.
     idle: Box<[Mutex<VecDeque<Idle>>]>,
     sweeps: AtomicU32,
@@ -93,14 +95,16 @@ pub(crate) struct Head {
 
 impl Upstream {
     /// Prepares the lists for so many workers. Nothing is connected yet.
-    pub(crate) fn new(upstream: &config::Upstream, rewrite: config::Rewrite, workers: usize) -> Arc<Self> {
+    pub(crate) fn new(dependency: &config::Dependency, workers: usize) -> Arc<Self> {
+        let upstream = &dependency.upstream;
         let address = match upstream.host.parse::<IpAddr>() {
             Ok(ip) => Address::Known(SocketAddr::new(ip, upstream.port)),
             Err(_) => Address::Named(upstream.host.clone(), upstream.port),
         };
         Arc::new(Self {
             address,
-            rewrite,
+            rewrite: dependency.rewrite.clone(),
+            resend: dependency.resend,
             idle: (0..workers.max(1)).map(|_| Mutex::default()).collect(),
             sweeps: AtomicU32::new(0),
             last: Mutex::default(),
@@ -112,12 +116,16 @@ impl Upstream {
     ///
     /// An idle connection may turn out to have been closed by the upstream; if not one byte of an answer had
     /// come, the request is sent once more, on a new connection (RFC 9112 §9.3.1, rule M10). `request` is called
-    /// for each sending.
+    /// for each sending. Where a contract says that nothing is sent again, an idle connection is looked at first.
     pub(super) async fn send(&self, request: impl Fn() -> Outgoing) -> Result<Head, Trouble> {
-        if let Some(link) = self.take() {
+        let idle = self.take().and_then(|mut link| {
+            let may_fail = self.resend || link.is_usable();
+            may_fail.then_some(link)
+        });
+        if let Some(link) = idle {
             match link.exchange(request()).await {
                 Ok((response, link)) => return Ok(Head { response, link }),
-                Err(Broken { unanswered: true, .. }) => {}
+                Err(Broken { unanswered: true, .. }) if self.resend => {}
                 Err(broken) => return Err(Trouble::of_exchange(broken.error.as_ref())),
             }
         }

@@ -13,7 +13,7 @@ use prometheus_client::{
 };
 
 use super::series::{self, Kind, Series};
-use crate::proxy::{App, Connections, Why};
+use crate::proxy::{App, Connections, Validated, Why};
 
 /// Exports the series of one gateway.
 pub(crate) struct Metrics(Registry);
@@ -65,13 +65,7 @@ impl Scrape {
             .app
             .routes
             .iter()
-            .map(|route| {
-                (
-                    route.name.as_str(),
-                    route.guard.counts(),
-                    Reach::of(route, &self.app),
-                )
-            })
+            .map(|route| (&*route.name, route.guard.counts(), Reach::of(route, &self.app)))
             .collect();
         let calls = routes.iter().flat_map(|(route, counts, reach)| {
             Ending::ALL
@@ -123,7 +117,12 @@ impl Scrape {
                 .map(|end| (vec![*route, end.as_str()], counts.refreshes(end)))
                 .filter(|(_, count)| *count > 0 || reach.revalidates)
         });
-        out.write(&series::REFRESHES, refreshes)
+        out.write(&series::REFRESHES, refreshes)?;
+        let validations = self.app.routes.iter().filter(|route| route.cache.is_some());
+        let validations = validations.flat_map(|route| {
+            Validated::ALL.map(|result| (vec![&*route.name, result.as_str()], route.validations(result)))
+        });
+        out.write(&series::VALIDATIONS, validations)
     }
 
     fn passes(&self, out: &mut Out<'_>) -> fmt::Result {
@@ -138,7 +137,7 @@ impl Scrape {
                 .filter(move |(ending, reason, count)| *count > 0 || reach.reaches(*ending, *reason))
                 .map(|(ending, reason, count)| {
                     let reason = reason.map_or("none", Reason::as_str);
-                    (vec![passing.name.as_str(), ending.as_str(), reason], count)
+                    (vec![&*passing.name, ending.as_str(), reason], count)
                 })
         });
         out.write(&series::PASSES, passes)
@@ -256,6 +255,10 @@ impl Scrape {
         out.write(&series::SNAPSHOTS, one(app.memory.count() as u64))?;
         out.write(&series::SNAPSHOT_BYTES, one(app.memory.bytes()))?;
         out.write(&series::SNAPSHOT_BYTES_LIMIT, one(app.memory.limit()))?;
+        out.write(&series::SHELF_URIS, one(app.shelf.uris() as u64))?;
+        out.write(&series::SHELF_BYTES, one(app.shelf.bytes()))?;
+        out.write(&series::SHELF_BYTES_LIMIT, one(app.shelf.limit()))?;
+        out.write(&series::SHELF_EVICTIONS, one(app.shelf.evicted()))?;
         out.write(&series::BUFFERED_BYTES, one(app.buffers.used() as u64))?;
         out.write(&series::REQUESTS_IN_FLIGHT, one(app.requests_in_flight() as u64))?;
         out.write(&series::CLIENT_CONNECTIONS, one(self.connections.count() as u64))?;
@@ -263,6 +266,8 @@ impl Scrape {
         out.write(&series::MISDIRECTED, misdirected)?;
         out.write(&series::EVENTS_LOST, one(app.engine.events_lost()))?;
         out.write(&series::LOG_LINES_LOST, one(app.log.lost()))?;
+        let lost = app.access.as_ref().map(|access| (Vec::new(), access.lost()));
+        out.write(&series::ACCESS_LINES_LOST, lost.into_iter())?;
         let version = std::iter::once((vec![env!("CARGO_PKG_VERSION")], 1));
         out.write(&series::BUILD_INFO, version)
     }
@@ -283,6 +288,7 @@ fn unix_seconds(now: Now, at: evenkeel::Mono) -> u64 {
 #[derive(Clone, Copy, Debug)]
 struct Reach {
     keeps: bool,
+    has_alternate: bool,
     has_default: bool,
     has_breaker: bool,
     has_ramp: bool,
@@ -293,6 +299,7 @@ struct Reach {
     refuses_when_busy: bool,
     has_soft_timeout: bool,
     revalidates: bool,
+    has_fresh: bool,
 }
 
 impl Reach {
@@ -305,11 +312,13 @@ impl Reach {
         });
         Self {
             keeps: contract.keeps_snapshots(),
+            has_alternate: ladder.has_alternate(),
             has_default: ladder.has_default(),
             refuses_when_busy: contract.when_busy() == WhenBusy::Refuse,
             has_soft_timeout: contract.soft_timeout().is_some(),
             revalidates: contract.refreshes(),
             may_be_shed,
+            has_fresh: contract.looks_first(),
             ..Self::without_rungs(route.guard.dependency())
         }
     }
@@ -318,6 +327,7 @@ impl Reach {
     fn without_rungs(dependency: &Dependency) -> Self {
         Self {
             keeps: false,
+            has_alternate: false,
             has_default: false,
             has_breaker: dependency.contract().breaker().is_some(),
             has_ramp: dependency.contract().ramp().is_some(),
@@ -327,15 +337,19 @@ impl Reach {
             refuses_when_busy: false,
             has_soft_timeout: false,
             revalidates: false,
+            has_fresh: false,
         }
     }
 
     fn reaches(&self, ending: Ending, reason: Option<Reason>) -> bool {
         let Some(reason) = reason else {
-            return matches!(
-                ending,
-                Ending::Answered(Rung::Live) | Ending::Abandoned | Ending::Cut
-            );
+            return match ending {
+                Ending::Answered(Rung::Live) | Ending::Abandoned | Ending::Cut => true,
+                Ending::Answered(Rung::Fresh) => self.has_fresh,
+                Ending::Answered(Rung::Stale | Rung::Alternate | Rung::Default)
+                | Ending::Refused
+                | Ending::Failed => false,
+            };
         };
         let possible = match reason {
             Reason::DependencyFailed | Reason::TimedOut | Reason::Cut | Reason::ErrorAnswer => true,
@@ -355,6 +369,7 @@ impl Reach {
         possible
             && match ending {
                 Ending::Answered(Rung::Stale) => self.keeps && has_ladder,
+                Ending::Answered(Rung::Alternate) => self.has_alternate && has_ladder,
                 Ending::Answered(Rung::Default) => self.has_default && has_ladder,
                 Ending::Refused => !(self.has_default && has_ladder) && reason != Reason::ErrorAnswer,
                 Ending::Failed => {
@@ -405,6 +420,7 @@ mod tests {
     fn a_route_that_refuses_when_busy_has_refusals_from_the_start_and_no_busy_stand_ins() {
         let mut reach = Reach {
             keeps: true,
+            has_alternate: false,
             has_default: true,
             has_breaker: true,
             has_ramp: false,
@@ -414,6 +430,7 @@ mod tests {
             refuses_when_busy: true,
             has_soft_timeout: false,
             revalidates: false,
+            has_fresh: false,
         };
         let reached = |reach: &Reach, reason| {
             [

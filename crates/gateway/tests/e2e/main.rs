@@ -1,6 +1,7 @@
 //! The gateway over real sockets: a scripted origin on one side, raw clients on the other.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
+mod accessed;
 mod bodies;
 mod cache_answers;
 mod cache_failures;

@@ -4,7 +4,9 @@
 
 use core::time::Duration;
 
-use evenkeel_core::{Asker, Class, Facts, Lane, Limit, Mono, Outage, Reason, Refresh, Refusal, Rung, Step};
+use evenkeel_core::{
+    Asker, Class, Facts, Lane, Limit, Mono, Outage, Reason, Refresh, Refusal, Rung, Skipped, Step,
+};
 
 use super::{Attempt, Event, LANE, World};
 use crate::{
@@ -28,6 +30,8 @@ impl World<'_> {
                     None => return,
                 },
                 Step::Attempt(_) => return,
+                // Nodes here have one source.
+                Step::Alternate => call.read.alternate_skipped(Skipped::Failed),
                 Step::Refresh => self.refresh(id, node, key, now),
                 Step::Serve(rung, age) => {
                     let age = age.or_else(|| (rung == Rung::Default).then_some(Duration::MAX));
@@ -93,6 +97,7 @@ impl World<'_> {
             | Step::Look
             | Step::Admit
             | Step::Refresh
+            | Step::Alternate
             | Step::Serve(..)
             | Step::Refuse
             | Step::Fail => own,

@@ -14,10 +14,13 @@
 //! 2. on [`Step::Look`] looks the snapshot up and reports its [`Facts`] to [`ReadCall::found`];
 //! 3. on [`Step::Admit`] asks [`Dependency::admit`]: breaker, bulkhead and resources, all or nothing. It reports the
 //!    [`Refusal`] to [`ReadCall::refused`], or keeps the [`Pass`] and goes on with [`ReadCall::admitted`];
+//!    Where the contract has a [`Queue`], a call that finds no permit waits there before it is told of a refusal;
 //! 4. on [`Step::Attempt`] asks the dependency, up to the [`Limit`], and maps what came to a [`Class`];
 //! 5. hands the pass to [`Dependency::settle`] with that class, or to [`Dependency::broke`] if the code broke, once.
 //!    Running into [`Limit::Deadline`] blames nobody. It calls [`Dependency::release`] when the work has ended,
 //!    which may be later than its answer;
+//!    After an outage it may ask [`Dependency::retry`] for one more attempt of work that is repeatable, and goes on
+//!    with [`Dependency::admit_again`] when its moment has come;
 //! 6. keeps the answer if [`Keep`] and [`replaces`] say so, dated with the *start* of the attempt, and reports
 //!    the class to [`ReadCall::attempted`];
 //! 7. on [`Step::Refresh`] starts such an attempt on its own, unless one is under way for the key, and reports to

@@ -151,6 +151,29 @@ fn an_open_breaker_ends_retries_and_no_retry_becomes_a_probe() {
 }
 
 #[test]
+fn e68_a_retry_that_is_refused_has_its_cost_back() {
+    let rules = RetryRules {
+        budget_ppm: 0,
+        floor: 1,
+        ..RetryRules::DEFAULT
+    };
+    let dependency = dependency(rules, Some(1));
+    let granted = dependency.retry(DOWN, 1, None, NOW).expect("one is free");
+    let (pass, _) = dependency.admit(NOW, Asker::Traffic, false);
+    dependency.settle(pass.expect("closed"), Class::OUTAGE, true, LANE, NOW);
+    dependency.release();
+    assert!(
+        dependency
+            .admit_again(Criticality::Critical, granted, NOW, false)
+            .0
+            .is_err()
+    );
+    dependency.reset(NOW);
+    let again = dependency.retry(DOWN, 1, None, NOW).expect("it was given back");
+    dependency.give_back(again, NOW);
+}
+
+#[test]
 fn e68_who_was_granted_a_retry_is_not_asked_again_and_one_that_is_not_made_costs_nothing() {
     let rules = RetryRules {
         budget_ppm: 0,

@@ -65,6 +65,8 @@
 //! | failed: [`Class::Outage`] | failure | the ladder, [`Reason::DependencyFailed`] and its like |
 //! | the breaker is open | - | the ladder, [`Reason::BreakerOpen`]; the dependency is not asked |
 //! | saturated: no permit is free | - | the ladder, [`Reason::AtCapacity`]; the dependency is not asked |
+//! | saturated: it waited in the [`queue`](ReadBuilder::queue), in vain | - | the ladder, [`Reason::QueueExpired`]; the dependency is not asked |
+//! | saturated: the permits that are left are for calls of a higher [`Criticality`] | - | the ladder, [`Reason::Shed`]; the dependency is not asked |
 //! | busy: [`Class::Busy`] | not blamed | the error, unless a [`row`](ReadBuilder::row) sends it down the ladder |
 //! | gone: [`Class::Gone`] | not blamed | the error; the snapshot is retired |
 //! | refusal: [`Class::Refusal`] | not blamed | the error: a real answer is never hidden by old data |

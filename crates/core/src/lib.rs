@@ -121,6 +121,7 @@ extern crate alloc;
 extern crate std;
 
 mod age;
+mod ahead;
 mod breaker;
 mod bulkhead;
 mod call;

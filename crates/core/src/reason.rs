@@ -25,6 +25,8 @@ pub enum Reason {
     ProbeFailed,
     /// The recovery ramp admits only a share so soon after an outage; the dependency was not asked.
     Ramping,
+    /// A shared attempt for the same key has failed just now, or the dependency asked to be left alone; it was not asked.
+    CoolDown,
     /// No permit was free.
     AtCapacity,
     /// An operator's hold.
@@ -37,7 +39,7 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason, in the order of the design.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::DependencyFailed,
         Self::TimedOut,
         Self::Cut,
@@ -47,6 +49,7 @@ impl Reason {
         Self::BreakerOpen,
         Self::ProbeFailed,
         Self::Ramping,
+        Self::CoolDown,
         Self::AtCapacity,
         Self::Held,
         Self::Slow,
@@ -66,6 +69,7 @@ impl Reason {
             Self::BreakerOpen => "breaker-open",
             Self::ProbeFailed => "probe-failed",
             Self::Ramping => "ramping",
+            Self::CoolDown => "cool-down",
             Self::AtCapacity => "at-capacity",
             Self::Held => "held",
             Self::Slow => "slow",
@@ -86,10 +90,11 @@ impl Reason {
             Self::BreakerOpen => 6,
             Self::ProbeFailed => 7,
             Self::Ramping => 8,
-            Self::AtCapacity => 9,
-            Self::Held => 10,
-            Self::Slow => 11,
-            Self::Revalidating => 12,
+            Self::CoolDown => 9,
+            Self::AtCapacity => 10,
+            Self::Held => 11,
+            Self::Slow => 12,
+            Self::Revalidating => 13,
         }
     }
 
@@ -105,7 +110,12 @@ impl Reason {
             | Self::Fault
             | Self::ProbeFailed
             | Self::Slow => true,
-            Self::BreakerOpen | Self::Ramping | Self::AtCapacity | Self::Held | Self::Revalidating => false,
+            Self::BreakerOpen
+            | Self::Ramping
+            | Self::CoolDown
+            | Self::AtCapacity
+            | Self::Held
+            | Self::Revalidating => false,
         }
     }
 
@@ -123,6 +133,7 @@ impl Reason {
             | Self::BreakerOpen
             | Self::ProbeFailed
             | Self::Ramping
+            | Self::CoolDown
             | Self::AtCapacity
             | Self::Held
             | Self::Slow => true,
@@ -199,6 +210,8 @@ impl Skipped {
     pub const fn of_refusal(reason: Reason) -> Self {
         match reason {
             Reason::BreakerOpen | Reason::ProbeFailed | Reason::Ramping => Self::BreakerOpen,
+            // A guard's own shared attempts are no business of an alternate's.
+            Reason::CoolDown => Self::Failed,
             Reason::AtCapacity => Self::AtCapacity,
             Reason::Held => Self::Held,
             Reason::DependencyFailed

@@ -75,6 +75,7 @@ pub const ROUTE: &[&str] = &[
     "max_body",
     "coalesce",
     "soft_timeout",
+    "cool_down",
     "other_methods",
     "max_request_body",
     "freshness",

@@ -279,6 +279,7 @@ struct Reach {
     is_limited: bool,
     refuses_when_busy: bool,
     has_soft_timeout: bool,
+    cools_down: bool,
     revalidates: bool,
 }
 
@@ -291,6 +292,7 @@ impl Reach {
             has_alternate: ladder.has_alternate(),
             has_default: ladder.has_default(),
             refuses_when_busy: contract.when_busy() == WhenBusy::Refuse,
+            cools_down: contract.refresh().cool_down.is_some(),
             has_soft_timeout: contract.soft_timeout().is_some(),
             revalidates: contract.refreshes(),
             ..Self::without_rungs(route.guard.dependency())
@@ -308,6 +310,7 @@ impl Reach {
             is_limited: dependency.is_limited(),
             refuses_when_busy: false,
             has_soft_timeout: false,
+            cools_down: false,
             revalidates: false,
         }
     }
@@ -324,6 +327,7 @@ impl Reach {
             Reason::BreakerOpen | Reason::ProbeFailed => self.has_breaker,
             Reason::Ramping => self.has_ramp,
             Reason::AtCapacity => self.is_limited,
+            Reason::CoolDown => self.cools_down,
             Reason::Slow => self.has_soft_timeout,
             Reason::Revalidating => self.revalidates,
             Reason::Busy | Reason::Fault | Reason::Held => false,
@@ -393,6 +397,7 @@ mod tests {
             is_limited: true,
             refuses_when_busy: true,
             has_soft_timeout: false,
+            cools_down: false,
             revalidates: false,
         };
         let reached = |reach: &Reach, reason| {

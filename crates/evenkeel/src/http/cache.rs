@@ -16,7 +16,7 @@ use evenkeel_http::{
     vary::Variant,
 };
 use http::{
-    HeaderMap, Method,
+    HeaderMap, Method, StatusCode,
     header::{ETAG, LAST_MODIFIED, SET_COOKIE},
 };
 
@@ -290,27 +290,25 @@ impl HttpCache {
         arrived: &Arrived<'_>,
         why: NotShelved,
     ) {
-        let supersedes = match why {
+        let about_who_asked = match why {
             NotShelved::Http(why) => match why {
                 NotKept::Method
                 | NotKept::RequestNoStore
                 | NotKept::Authorization
                 | NotKept::Cookie
-                | NotKept::Partial => false,
-                NotKept::UnreadableCacheControl => !looked.request.directives.unreadable,
-                // 412 and 416 answer the conditions of one request; errors stand for no answer at all.
-                NotKept::Status => {
-                    !matches!(arrived.status.as_u16(), 304 | 412 | 416)
-                        && replaces_a_good_copy(arrived.status)
-                }
-                NotKept::NoStore => replaces_a_good_copy(arrived.status),
-                NotKept::Private | NotKept::SetCookie | NotKept::VaryStar | NotKept::VaryUnusable => {
-                    replaces_a_good_copy(arrived.status)
-                }
+                | NotKept::Partial => true,
+                NotKept::UnreadableCacheControl => looked.request.directives.unreadable,
+                NotKept::Status
+                | NotKept::NoStore
+                | NotKept::Private
+                | NotKept::SetCookie
+                | NotKept::VaryStar
+                | NotKept::VaryUnusable => false,
             },
-            NotShelved::NoUse | NotShelved::TooBig => replaces_a_good_copy(arrived.status),
-            NotShelved::ErrorAnswer | NotShelved::Superseded => false,
+            NotShelved::NoUse | NotShelved::TooBig => false,
+            NotShelved::ErrorAnswer | NotShelved::Superseded => true,
         };
+        let supersedes = !about_who_asked && speaks_of_the_data(arrived.status);
         if supersedes {
             self.shelf.supersede(key, request, arrived.began);
         }
@@ -436,4 +434,11 @@ impl HttpCache {
     pub fn retire(&self, key: &UriKey, how: Retire, at: Mono) {
         self.shelf.retire(key, how, at);
     }
+}
+
+/// Tells whether an answer with this status says that what was kept is no more: new data, or that there is none. Errors
+/// and refusals say nothing about what others were given.
+fn speaks_of_the_data(status: StatusCode) -> bool {
+    let is_new = (status.is_success() || status.is_redirection()) && status != StatusCode::NOT_MODIFIED;
+    is_new || matches!(status, StatusCode::NOT_FOUND | StatusCode::GONE)
 }

@@ -308,9 +308,15 @@ impl HttpCache {
             NotShelved::NoUse | NotShelved::TooBig => false,
             NotShelved::ErrorAnswer | NotShelved::Superseded => true,
         };
-        let supersedes = !about_who_asked && speaks_of_the_data(arrived.status);
-        if supersedes {
+        if about_who_asked {
+            return;
+        }
+        if speaks_of_the_data(arrived.status) {
             self.shelf.supersede(key, request, arrived.began);
+        } else if refuses(arrived.status)
+            && let Some(copy) = &looked.chosen
+        {
+            self.shelf.replace(key, copy, Some(&Arc::new(copy.expired())));
         }
     }
 
@@ -441,4 +447,16 @@ impl HttpCache {
 fn speaks_of_the_data(status: StatusCode) -> bool {
     let is_new = (status.is_success() || status.is_redirection()) && status != StatusCode::NOT_MODIFIED;
     is_new || matches!(status, StatusCode::NOT_FOUND | StatusCode::GONE)
+}
+
+/// Tells whether an answer with this status refuses what was asked for, whoever asks and how: a copy is then no longer
+/// given before the question is asked again, and still stands in when nobody answers.
+const fn refuses(status: StatusCode) -> bool {
+    let code = status.as_u16();
+    // Of the others some are about the one request, and 429 asks for fewer questions.
+    let about_the_request = matches!(
+        code,
+        400 | 405 | 408 | 411..=418 | 421 | 425 | 426 | 428 | 429 | 431
+    );
+    code >= 400 && replaces_a_good_copy(status) && !about_the_request
 }

@@ -335,3 +335,20 @@ async fn s01_beyond_the_window_a_request_waits_for_the_origin() {
     let answer = bench.get("/r/1").await;
     assert_eq!((answer.text().as_str(), answer.freshness()), ("new", "fresh"));
 }
+
+#[tokio::test]
+async fn a_refresh_that_is_refused_ends_the_window_and_leaves_the_copy_for_failures() {
+    let origin = Origin::always(good("max-age=1, stale-while-revalidate=60, stale-if-error=60")).await;
+    let bench = bench(&origin, "").await;
+    bench.get("/r/1").await;
+    bench.advance(secs(2));
+    origin.now(Reply::status(403));
+    assert_eq!(bench.get("/r/1").await.text(), "good");
+    until("the refresh has ended", || {
+        refreshes(&bench, Refreshed::NotKept) == 1
+    })
+    .await;
+    assert_eq!(bench.get("/r/1").await.status, 403);
+    origin.stop().await;
+    assert_eq!(bench.get("/r/1").await.text(), "good");
+}

@@ -16,6 +16,7 @@ const VARIANTS: [Option<&str>; 3] = [None, Some("1"), Some("2")];
 
 const FRESH: &str = "cache-control: max-age=1000";
 const STALE: &str = "cache-control: max-age=100', 'age: 500";
+const STALE_BUT: &str = "cache-control: max-age=100, stale-if-error=9000', 'age: 500";
 const NO_STORE: &str = "cache-control: no-store";
 
 /// What is stored for one variant.
@@ -24,6 +25,8 @@ struct Copy {
     /// The step whose body it has.
     step: usize,
     is_fresh: bool,
+    /// It may be given where asking failed: it is fresh, or says so.
+    stands_in: bool,
 }
 
 /// One URI, and the story of it so far.
@@ -103,8 +106,8 @@ impl Story<'_> {
     /// The origin is asked: it confirms what is stored, replaces it, or fails.
     fn asks(&mut self, variant: usize, field: &str) {
         let step = self.steps.len() + 1;
-        let life = self.dice.of(&[FRESH, FRESH, STALE]);
-        let is_fresh = life == FRESH;
+        let life = self.dice.of(&[FRESH, FRESH, STALE, STALE_BUT]);
+        let (is_fresh, stands_in) = (life == FRESH, life != STALE);
         let copy = self.copies[variant];
         match (self.dice.of(&[0, 1, 2, 3]), copy) {
             (0, Some(copy)) => {
@@ -114,12 +117,26 @@ impl Story<'_> {
                      sees = ['if-none-match has {tag}']",
                     copy.step
                 );
-                self.copies[variant] = Some(Copy { is_fresh, ..copy });
+                self.copies[variant] = Some(Copy {
+                    is_fresh,
+                    stands_in,
+                    ..copy
+                });
                 self.reads("GET", variant, field, &then);
             }
-            // A fresh copy may stand in for a failure, so only a stale one is asked for with an error.
-            (1, Some(Copy { is_fresh: false, .. })) => {
-                self.reads("GET", variant, field, &format!("answer = ['503', '{NO_STORE}']"));
+            (1, copy) => {
+                let framing = self
+                    .dice
+                    .of(&["length", "nothing", "cut-length", "cut-chunked", "garbage"]);
+                let status = if framing == "length" { "503" } else { "200" };
+                let outcome = match copy {
+                    Some(copy) if copy.stands_in => format!("from = {}", copy.step),
+                    _ if framing == "length" => "gets = ['503']".to_owned(),
+                    _ if framing.starts_with("cut") => "cut = true".to_owned(),
+                    _ => "gets = ['50x']".to_owned(),
+                };
+                let then = format!("answer = ['{status}', '{NO_STORE}'], framing = '{framing}', {outcome}");
+                self.reads("GET", variant, field, &then);
             }
             (2, _) => {
                 self.copies[variant] = None;
@@ -131,7 +148,11 @@ impl Story<'_> {
                 );
             }
             _ => {
-                let copy = Copy { step, is_fresh };
+                let copy = Copy {
+                    step,
+                    is_fresh,
+                    stands_in,
+                };
                 self.copies[variant] = Some(copy);
                 let then = format!("answer = ['200', 'vary: foo', '{life}', 'etag: {}']", tag(copy));
                 self.reads("GET", variant, field, &then);

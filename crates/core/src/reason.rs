@@ -27,6 +27,10 @@ pub enum Reason {
     Ramping,
     /// No permit was free.
     AtCapacity,
+    /// It waited for a permit, and none came in time.
+    QueueExpired,
+    /// The permits that were left are kept for calls that matter more, or one of those took its place in the queue.
+    Shed,
     /// An operator's hold.
     Held,
     /// The attempt had not ended by the soft timeout; it goes on.
@@ -37,7 +41,7 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason, in the order of the design.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 15] = [
         Self::DependencyFailed,
         Self::TimedOut,
         Self::Cut,
@@ -48,6 +52,8 @@ impl Reason {
         Self::ProbeFailed,
         Self::Ramping,
         Self::AtCapacity,
+        Self::QueueExpired,
+        Self::Shed,
         Self::Held,
         Self::Slow,
         Self::Revalidating,
@@ -67,6 +73,8 @@ impl Reason {
             Self::ProbeFailed => "probe-failed",
             Self::Ramping => "ramping",
             Self::AtCapacity => "at-capacity",
+            Self::QueueExpired => "queue-expired",
+            Self::Shed => "shed",
             Self::Held => "held",
             Self::Slow => "slow",
             Self::Revalidating => "revalidating",
@@ -87,9 +95,11 @@ impl Reason {
             Self::ProbeFailed => 7,
             Self::Ramping => 8,
             Self::AtCapacity => 9,
-            Self::Held => 10,
-            Self::Slow => 11,
-            Self::Revalidating => 12,
+            Self::QueueExpired => 10,
+            Self::Shed => 11,
+            Self::Held => 12,
+            Self::Slow => 13,
+            Self::Revalidating => 14,
         }
     }
 
@@ -105,7 +115,13 @@ impl Reason {
             | Self::Fault
             | Self::ProbeFailed
             | Self::Slow => true,
-            Self::BreakerOpen | Self::Ramping | Self::AtCapacity | Self::Held | Self::Revalidating => false,
+            Self::BreakerOpen
+            | Self::Ramping
+            | Self::AtCapacity
+            | Self::QueueExpired
+            | Self::Shed
+            | Self::Held
+            | Self::Revalidating => false,
         }
     }
 
@@ -124,6 +140,8 @@ impl Reason {
             | Self::ProbeFailed
             | Self::Ramping
             | Self::AtCapacity
+            | Self::QueueExpired
+            | Self::Shed
             | Self::Held
             | Self::Slow => true,
             Self::Revalidating => false,
@@ -199,7 +217,7 @@ impl Skipped {
     pub const fn of_refusal(reason: Reason) -> Self {
         match reason {
             Reason::BreakerOpen | Reason::ProbeFailed | Reason::Ramping => Self::BreakerOpen,
-            Reason::AtCapacity => Self::AtCapacity,
+            Reason::AtCapacity | Reason::QueueExpired | Reason::Shed => Self::AtCapacity,
             Reason::Held => Self::Held,
             Reason::DependencyFailed
             | Reason::TimedOut

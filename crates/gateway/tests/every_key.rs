@@ -9,6 +9,8 @@ mod kit;
 mod load;
 #[path = "every_key/retries.rs"]
 mod retries;
+#[path = "every_key/room.rs"]
+mod room;
 
 use std::{collections::BTreeSet, future::Future, pin::Pin, process::Command, time::Duration};
 
@@ -29,6 +31,7 @@ const CHECKS: &[(&str, &str, Check)] = &[
     ("gateway", "listen", check!(listen())),
     ("gateway", "admin", check!(admin())),
     ("gateway", "memory", check!(memory())),
+    ("gateway", "scope_share", check!(caching::scope_share())),
     ("gateway", "buffers", check!(buffers())),
     ("gateway", "workers", check!(worker_threads())),
     ("gateway", "drain", check!(drain())),
@@ -89,6 +92,10 @@ const CHECKS: &[(&str, &str, Check)] = &[
         "lease",
         check!(rule("lease = \"7s\"")),
     ),
+    ("dependencies.<name>", "queue", check!(room::queue())),
+    ("dependencies.<name>.queue", "length", check!(room::length())),
+    ("dependencies.<name>.queue", "wait", check!(room::wait())),
+    ("routes", "criticality", check!(room::criticality())),
     ("dependencies.<name>", "retry", check!(retries::retry())),
     (
         "dependencies.<name>.retry",

@@ -5,8 +5,8 @@
 use std::{fmt, marker::PhantomData, mem, sync::Arc, time::Duration};
 
 use evenkeel_core::{
-    Advice, Class, Keep, LimitRules, Problem, Problems, RampRules, ReadDraft, RetryRules, Row, RungRule,
-    WhenBusy,
+    Advice, Class, Criticality, Keep, LimitRules, Problem, Problems, RampRules, ReadDraft, RetryRules, Row,
+    RungRule, WhenBusy,
 };
 
 use crate::{
@@ -240,6 +240,19 @@ impl<T, C, S> ReadBuilder<T, C, S> {
     /// Lets traffic back by these rules after the breaker has closed, see [`DependencyBuilder::ramp_rules`].
     pub fn ramp_rules(self, rules: RampRules) -> Self {
         self.own(|own| own.ramp_rules(rules))
+    }
+
+    /// Says how much its calls matter where permits are scarce, unless a handle says otherwise, see
+    /// [`Read::with_criticality`]: those that matter less are refused first. Without this they are
+    /// [`Criticality::Critical`].
+    pub fn criticality(mut self, criticality: Criticality) -> Self {
+        self.draft.criticality = criticality;
+        self
+    }
+
+    /// Lets calls wait for a permit, see [`DependencyBuilder::queue`].
+    pub fn queue(self, length: u32, longest_wait: Duration) -> Self {
+        self.own(|own| own.queue(length, longest_wait))
     }
 
     /// Asks once more after an outage, see [`DependencyBuilder::retry`].
@@ -568,6 +581,7 @@ impl<T, C, S> ReadBuilder<T, C, S> {
             contract,
         };
         Ok(Read {
+            criticality: inner.contract.criticality(),
             inner: Arc::new(inner),
             alternate: None,
             scope: PhantomData,

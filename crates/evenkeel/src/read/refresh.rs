@@ -37,6 +37,12 @@ where
             return self.leave_refresh_to_others().ok_or(work);
         };
         let now = self.now.mono;
+        if self.guard.dependency.0.seat.hushed_until(now).is_some() {
+            // The dependency asked to be left alone, and nobody waits for this.
+            self.guard.counters.refreshed(Refreshed::Refused);
+            let step = self.call.refreshed(Refresh::Refused(Reason::AtCapacity));
+            return Ok(self.finish(step));
+        }
         let limit = self.guard.refresh_limit(now);
         let lease_ends = limit.at().unwrap_or_else(|| now.after(flight::LEASE));
         let refresh = match flights.lead(key, now, lease_ends) {

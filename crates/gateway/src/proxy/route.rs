@@ -130,7 +130,8 @@ impl Route {
             .classify(Trouble::class)
             .class_of(Reply::class)
             .ladder(rungs)
-            .when_busy(route.when_busy);
+            .when_busy(route.when_busy)
+            .criticality(route.criticality);
         let keeps = cache.is_none() && route.stale().is_some();
         if keeps {
             builder = builder

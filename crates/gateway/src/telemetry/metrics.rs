@@ -65,7 +65,7 @@ impl Scrape {
             .app
             .routes
             .iter()
-            .map(|route| (&*route.name, route.guard.counts(), Reach::of(route)))
+            .map(|route| (&*route.name, route.guard.counts(), Reach::of(route, &self.app)))
             .collect();
         let calls = routes.iter().flat_map(|(route, counts, reach)| {
             Ending::ALL
@@ -96,10 +96,14 @@ impl Scrape {
             .zip(&routes)
             .flat_map(|(route, (name, counts, reach))| {
                 // Two of the words are said by the store of snapshots as well as by the shelf.
-                let by_the_store = |why| match why {
-                    Why::TooBig => counts.not_kept(evenkeel::NotKept::TooBig),
-                    Why::Superseded => counts.not_kept(evenkeel::NotKept::Superseded),
-                    _ => 0,
+                let by_the_store = |why| {
+                    [
+                        (Why::TooBig, evenkeel::NotKept::TooBig),
+                        (Why::Superseded, evenkeel::NotKept::Superseded),
+                    ]
+                    .into_iter()
+                    .find(|(own, _)| *own == why)
+                    .map_or(0, |(_, theirs)| counts.not_kept(theirs))
                 };
                 Why::all()
                     .map(move |why| (why.as_str(), route.not_kept(why) + by_the_store(why)))
@@ -154,6 +158,11 @@ impl Scrape {
                 .map(move |(class, count)| (vec![dependency.name(), class.as_str()], count))
         });
         out.write(&series::ATTEMPTS, attempts)?;
+        let queues = || all().filter_map(|one| Some((one, one.contract().queue()?.length)));
+        let waiting = queues().map(|(one, _)| (vec![one.name()], u64::from(one.status().waiting)));
+        out.write(&series::QUEUE_WAITING, waiting)?;
+        let lengths = queues().map(|(one, length)| (vec![one.name()], u64::from(length)));
+        out.write(&series::QUEUE_LIMIT, lengths)?;
         let with_retries = || all().filter(|one| one.contract().retry().is_some());
         let made = with_retries().map(|one| (vec![one.name()], one.retries().made));
         out.write(&series::RETRIES, made)?;
@@ -288,6 +297,9 @@ struct Reach {
     has_breaker: bool,
     has_ramp: bool,
     is_limited: bool,
+    has_queue: bool,
+    /// Another route of its dependency matters more.
+    may_be_shed: bool,
     refuses_when_busy: bool,
     has_soft_timeout: bool,
     revalidates: bool,
@@ -295,9 +307,13 @@ struct Reach {
 }
 
 impl Reach {
-    fn of(route: &crate::proxy::Route) -> Self {
+    fn of(route: &crate::proxy::Route, app: &App) -> Self {
         let contract = route.guard.contract();
         let ladder = contract.ladder();
+        let may_be_shed = app.routes.iter().any(|other| {
+            other.guard.dependency().name() == route.guard.dependency().name()
+                && other.guard.criticality() > route.guard.criticality()
+        });
         Self {
             keeps: contract.keeps_snapshots(),
             has_alternate: ladder.has_alternate(),
@@ -305,6 +321,7 @@ impl Reach {
             refuses_when_busy: contract.when_busy() == WhenBusy::Refuse,
             has_soft_timeout: contract.soft_timeout().is_some(),
             revalidates: contract.refreshes(),
+            may_be_shed,
             has_fresh: contract.looks_first(),
             ..Self::without_rungs(route.guard.dependency())
         }
@@ -319,6 +336,8 @@ impl Reach {
             has_breaker: dependency.contract().breaker().is_some(),
             has_ramp: dependency.contract().ramp().is_some(),
             is_limited: dependency.is_limited(),
+            has_queue: dependency.contract().queue().is_some(),
+            may_be_shed: false,
             refuses_when_busy: false,
             has_soft_timeout: false,
             revalidates: false,
@@ -341,6 +360,8 @@ impl Reach {
             Reason::BreakerOpen | Reason::ProbeFailed => self.has_breaker,
             Reason::Ramping => self.has_ramp,
             Reason::AtCapacity => self.is_limited,
+            Reason::QueueExpired => self.has_queue,
+            Reason::Shed => self.is_limited && self.may_be_shed,
             Reason::Slow => self.has_soft_timeout,
             Reason::Revalidating => self.revalidates,
             Reason::Busy | Reason::Fault | Reason::Held => false,
@@ -408,6 +429,8 @@ mod tests {
             has_breaker: true,
             has_ramp: false,
             is_limited: true,
+            has_queue: false,
+            may_be_shed: false,
             refuses_when_busy: true,
             has_soft_timeout: false,
             revalidates: false,

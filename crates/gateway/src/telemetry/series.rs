@@ -88,6 +88,16 @@ pub(super) const ATTEMPTS: Series = counter(
     &["dependency", "class"],
     "Attempts at a dependency that have ended, by what they brought; refusals made here are none",
 );
+pub(super) const QUEUE_WAITING: Series = gauge(
+    "evenkeel_queue_waiting",
+    &["dependency"],
+    "Requests that wait for a permit, where the contract has a queue",
+);
+pub(super) const QUEUE_LIMIT: Series = gauge(
+    "evenkeel_queue_limit",
+    &["dependency"],
+    "The most requests that wait for a permit, where the contract has a queue",
+);
 pub(super) const RETRIES: Series = counter(
     "evenkeel_retries",
     &["dependency"],
@@ -244,6 +254,8 @@ pub const ALL: &[Series] = &[
     REFRESHES,
     VALIDATIONS,
     ATTEMPTS,
+    QUEUE_WAITING,
+    QUEUE_LIMIT,
     RETRIES,
     RETRIES_DENIED,
     BREAKER_STATE,

@@ -125,6 +125,7 @@ extern crate alloc;
 extern crate std;
 
 mod age;
+mod ahead;
 mod breaker;
 mod bulkhead;
 mod call;

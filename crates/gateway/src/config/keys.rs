@@ -89,6 +89,7 @@ pub const ROUTE: &[&str] = &[
     "coalesce",
     "criticality",
     "soft_timeout",
+    "cool_down",
     "other_methods",
     "max_request_body",
     "freshness",

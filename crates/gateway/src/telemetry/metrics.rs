@@ -302,6 +302,7 @@ struct Reach {
     may_be_shed: bool,
     refuses_when_busy: bool,
     has_soft_timeout: bool,
+    cools_down: bool,
     revalidates: bool,
     has_fresh: bool,
 }
@@ -319,6 +320,7 @@ impl Reach {
             has_alternate: ladder.has_alternate(),
             has_default: ladder.has_default(),
             refuses_when_busy: contract.when_busy() == WhenBusy::Refuse,
+            cools_down: contract.refresh().cool_down.is_some(),
             has_soft_timeout: contract.soft_timeout().is_some(),
             revalidates: contract.refreshes(),
             may_be_shed,
@@ -340,6 +342,7 @@ impl Reach {
             may_be_shed: false,
             refuses_when_busy: false,
             has_soft_timeout: false,
+            cools_down: false,
             revalidates: false,
             has_fresh: false,
         }
@@ -362,6 +365,7 @@ impl Reach {
             Reason::AtCapacity => self.is_limited,
             Reason::QueueExpired => self.has_queue,
             Reason::Shed => self.is_limited && self.may_be_shed,
+            Reason::CoolDown => self.cools_down,
             Reason::Slow => self.has_soft_timeout,
             Reason::Revalidating => self.revalidates,
             Reason::Busy | Reason::Fault | Reason::Held => false,
@@ -433,6 +437,7 @@ mod tests {
             may_be_shed: false,
             refuses_when_busy: true,
             has_soft_timeout: false,
+            cools_down: false,
             revalidates: false,
             has_fresh: false,
         };

@@ -28,6 +28,7 @@ pub const DEPENDENCY: &[&str] = &[
     "learned_limit",
     "retry",
     "queue",
+    "abandoned",
     "resend",
     "rewrite",
 ];

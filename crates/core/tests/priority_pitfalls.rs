@@ -173,3 +173,14 @@ fn e29_work_that_was_given_up_counts_against_a_cap_and_a_probe_is_let_in_all_the
     );
     assert!(probe.expect("a probe is let in").is_probe());
 }
+
+#[test]
+fn while_the_breaker_only_observes_nobody_is_shed() {
+    let seat = limited(2);
+    assert_eq!(admit(&seat, LOW, at(0)), Ok(()));
+    assert_eq!(admit(&seat, HIGH, at(0)), Ok(()));
+    seat.release();
+    assert_eq!(admit(&seat, LOW, at(0)), Err(Reason::Shed));
+    let (pass, _) = seat.admit_as(LOW, at(0), Asker::Traffic, true);
+    assert!(pass.is_ok());
+}

@@ -5,6 +5,7 @@
 use alloc::{sync::Arc, vec::Vec};
 
 use crate::{
+    abandoned::Abandoned,
     breaker::{Admission, Asker, Cause, Changes, Gate, State, Transition},
     bulkhead::{Bulkhead, acquire_all},
     class::{Class, Outage, Verdict},
@@ -47,6 +48,7 @@ pub struct Dependency<L> {
     resources: Vec<Arc<Bulkhead>>,
     again: Again,
     priorities: Priorities,
+    abandoned: Option<Abandoned>,
 }
 
 impl<L: Exclusive<Steering>> Dependency<L> {
@@ -62,6 +64,9 @@ impl<L: Exclusive<Steering>> Dependency<L> {
             bulkhead: contract.concurrency().map(Bulkhead::new),
             again: Again::new(contract.retry().copied(), seed),
             priorities: Priorities::new(),
+            abandoned: contract
+                .abandoned()
+                .map(|most| Abandoned::new(most, contract.abandoned_for())),
             contract,
             resources,
         }
@@ -183,6 +188,9 @@ impl<L: Exclusive<Steering>> Dependency<L> {
         lane: Lane,
         now: Mono,
     ) -> Option<Transition> {
+        if let (Class::Outage(Outage::TimedOut), Some(abandoned)) = (class, &self.abandoned) {
+            abandoned.add(now);
+        }
         let slow = self.timed(&mut pass, class, lane, now);
         let verdict = match self.contract.table().row(class).breaker {
             Verdict::Failure if !blame => Verdict::Neutral,
@@ -392,7 +400,12 @@ impl<L> Dependency<L> {
     /// Returns how many attempts were abandoned and still count at `now`, because their work may go on.
     #[must_use]
     pub fn lingering(&self, now: Mono) -> u32 {
-        self.meter.as_ref().map_or(0, |meter| meter.lingering(now))
+        let metered = self.meter.as_ref().map_or(0, |meter| meter.lingering(now));
+        metered.max(
+            self.abandoned
+                .as_ref()
+                .map_or(0, |abandoned| abandoned.count(now)),
+        )
     }
 
     /// Returns the most attempts that ramp and learned limit let in at the moment; `None` if they set no limit.

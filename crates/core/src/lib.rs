@@ -124,6 +124,7 @@ extern crate alloc;
 #[cfg(any(test, loom))]
 extern crate std;
 
+mod abandoned;
 mod age;
 mod ahead;
 mod breaker;

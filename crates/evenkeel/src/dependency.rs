@@ -6,8 +6,8 @@ use std::{sync::Arc, time::Duration};
 
 use evenkeel_core::{
     Asker, BreakerRules, Bulkhead, Class, Criticality, DependencyContract, DependencyDraft, Exclusive, Limit,
-    LimitRules, Mono, Now, OpenFor, Over, Problems, QueueRules, RampRules, Ratio, Refusal, Retry, RetryRules,
-    Row, SlowRatio, Stage, State, Steering, Transition,
+    LimitRules, Mono, Now, OpenFor, Over, Problems, RampRules, Ratio, Refusal, Retry, Row, SlowRatio, Stage,
+    State, Steering, Transition,
 };
 use parking_lot::Mutex;
 
@@ -20,6 +20,8 @@ use crate::{
     line::{Line, Lines},
     ticket::{Permit, Ticket},
 };
+
+mod load;
 
 /// The trips and periods of a circuit breaker, in the words of the contract.
 ///
@@ -250,57 +252,6 @@ impl DependencyBuilder {
         self
     }
 
-    /// Lets up to `length` calls, 1 to 100 000, wait for a permit, each for `longest_wait` at most, 1 ms to 1 min, and
-    /// never past its own deadline. Without this a call that finds no permit is refused at once.
-    ///
-    /// Those who wait hold nothing. They are let in by how much they matter, and among equals by when they came; one
-    /// whose time has run out is never sent. An open breaker, the ramp or a hold refuses them without waiting.
-    ///
-    /// ```
-    /// # use evenkeel::Engine;
-    /// # use std::time::Duration;
-    /// let stock = Engine::system()
-    ///     .dependency("stock")
-    ///     .concurrency(20)
-    ///     .queue(64, Duration::from_millis(50))
-    ///     .build()?;
-    /// assert_eq!(stock.status().waiting, 0);
-    /// # Ok::<(), evenkeel::Problems>(())
-    /// ```
-    #[must_use]
-    pub const fn queue(mut self, length: u32, longest_wait: Duration) -> Self {
-        self.draft.queue = Some(QueueRules { length, longest_wait });
-        self
-    }
-
-    /// Asks once more after an outage, by these rules: only where the work was handed in as repeatable, see
-    /// [`Read::call_repeatable`](crate::Read::call_repeatable).
-    ///
-    /// ```
-    /// # use evenkeel::{Class, Engine, RetryRules};
-    /// # use std::{sync::atomic::{AtomicU32, Ordering}, time::Duration};
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// let engine = Engine::system();
-    /// let rules = RetryRules { pause: Duration::from_millis(1), ..RetryRules::DEFAULT };
-    /// let stock = engine.dependency("stock").retry(rules).build()?;
-    /// let guard = engine.read::<u32>("stock").from(&stock).classify(|_: &()| Class::OUTAGE).build()?;
-    ///
-    /// let answer = guard
-    ///     .call_repeatable((), "42", {
-    ///         let asked = AtomicU32::new(0);
-    ///         move |_| std::future::ready(if asked.fetch_add(1, Ordering::Relaxed) == 0 { Err(()) } else { Ok(3) })
-    ///     })
-    ///     .await;
-    /// assert_eq!(*answer.expect("the second attempt answers"), 3);
-    /// assert_eq!((stock.attempts_total(), stock.retries().made), (2, 1));
-    /// # Ok(()) }
-    /// ```
-    #[must_use]
-    pub const fn retry(mut self, rules: RetryRules) -> Self {
-        self.draft.retry = Some(rules);
-        self
-    }
-
     /// Draws on a resource that others draw on too: each attempt takes a permit of the dependency and one of each
     /// resource, or none of any.
     #[must_use]
@@ -327,6 +278,7 @@ impl DependencyBuilder {
             learn,
             retry,
             queue,
+            abandoned,
             rows,
             name: _,
         } = &self.draft;
@@ -337,6 +289,7 @@ impl DependencyBuilder {
             && learn.is_none()
             && retry.is_none()
             && queue.is_none()
+            && abandoned.is_none()
             && rows.is_empty()
             && self.uses.is_empty()
     }

@@ -166,9 +166,9 @@ pub use dependency::{BreakerBuilder, Dependency, DependencyBuilder, DependencySt
 pub use engine::{Engine, Resource};
 pub use evenkeel_core::{
     Advice, BreakerRules, Cause, Class, DependencyContract, Ending, Facts, HoldMode, Keep, Ladder,
-    LimitRules, Mono, Now, OpenFor, Outage, Over, Problem, Problems, RampRules, Ratio, ReadContract, Reason,
-    RetryRules, Row, Rung, RungRule, Skipped, Skips, SlowRatio, Stage, State, Table, Transition, TripRule,
-    Verdict, Wall, WhenBusy,
+    LimitRules, Mono, Now, OpenFor, Outage, Over, Problem, Problems, RampEvent, RampRules, RampStep, Ratio,
+    ReadContract, Reason, RetryRules, Row, Rung, RungRule, Skipped, Skips, SlowRatio, Stage, State, Table,
+    Transition, TripRule, Verdict, Wall, WhenBusy,
 };
 pub use event::{Event, EventKind};
 pub use hold::Hold;

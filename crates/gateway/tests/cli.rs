@@ -157,7 +157,7 @@ keep_if = { not_empty = true }
         "error: routes[1] \"product\".name: \"product\", as another route",
         "error: routes[1] \"product\".match.path: \"/products/{other}\", the same paths as route \"product\"",
         "error: routes[1] \"product\".keep_if: set without a stale rung",
-        "error: dependencies.catalog.breaker.open_for_max: 2s",
+        "error: dependencies.catalog.breaker.open_for_max: 1s",
         "error: dependencies.spare.breaker.jitter (parts per million): 600000",
         "error: routes[0] \"product\".ladder[0]: default before other rungs",
     ] {
@@ -180,7 +180,7 @@ fn problems_that_the_engine_finds_have_their_line_too() {
     for part in [
         "dependencies.catalog.timeout: 7200s",
         "engine.toml:7:11",
-        "dependencies.catalog.breaker.open_for_max: 2s",
+        "dependencies.catalog.breaker.open_for_max: 1s",
         "= allowed: `open_for` (5s) or longer",
         "breaker.jitter",
     ] {
@@ -325,7 +325,7 @@ fn rules_of_breaker_ramp_and_learned_limit_that_cannot_hold_are_problems_with_a_
         (
             "ramp = { hold = \"1s\" }",
             [
-                "dependencies.catalog.ramp.hold_max: 500ms",
+                "dependencies.catalog.ramp.hold_max: 750ms",
                 "1s to",
                 "raise it to 1s",
             ],

@@ -10,6 +10,7 @@
 //! | [`Step::Admit`] | asks breaker, bulkhead and resources, all or nothing | [`ReadCall::admitted`], [`ReadCall::refused`] |
 //! | [`Step::Attempt`] | asks the dependency, up to the limit | [`ReadCall::slow`] once, [`ReadCall::attempted`] |
 //! | [`Step::Refresh`] | starts a refresh that nobody waits for, unless one is under way | [`ReadCall::refreshed`] |
+//! | [`Step::Alternate`] | asks the alternate, up to [`ReadCall::alternate`] | [`ReadCall::alternate_answered`], [`ReadCall::alternate_skipped`] |
 //! | [`Step::Serve`], [`Step::Refuse`], [`Step::Fail`] | ends the call | nothing |
 
 use core::time::Duration;
@@ -39,6 +40,9 @@ pub enum Step {
     /// Have the copy that was found refreshed, one attempt per key at a time, admitted like any other. It belongs to no
     /// caller: this call gets the copy at once.
     Refresh,
+    /// Ask the alternate, which is admitted by its own permits and breaker. Whatever the first attempt held is given back
+    /// before.
+    Alternate,
     /// Answer from this rung. The age is known for every rung but the default, which has none.
     Serve(Rung, Option<Duration>),
     /// Tell the caller that nobody can answer.
@@ -58,8 +62,10 @@ pub struct ReadCall<'c> {
     soft: Option<Mono>,
     reason: Option<Reason>,
     skips: Skips,
-    /// The age of a copy that is in its window, until it is known whether it is refreshed.
-    in_window: Option<Duration>,
+    /// The rung and age of a copy that is to be refreshed, until it is known what came of that.
+    to_refresh: Option<(Rung, Duration)>,
+    /// What a refresh ahead of its time is drawn by.
+    chance: Option<u64>,
     /// The next rung of the ladder to try; `None` while the call is still above the ladder.
     rung: Option<usize>,
     /// An error of the dependency that is handed on when the ladder is exhausted.
@@ -86,7 +92,8 @@ impl<'c> ReadCall<'c> {
             soft: contract.soft_timeout().map(|soft| now.after(soft)),
             reason: None,
             skips: Skips::default(),
-            in_window: None,
+            to_refresh: None,
+            chance: None,
             rung: None,
             pass_on: false,
         };
@@ -107,17 +114,27 @@ impl<'c> ReadCall<'c> {
         if self.rung.is_some() {
             return self.tried_stale(snapshot, now);
         }
-        let used = snapshot.map_or(Use::Nothing, |facts| self.contract.use_of(&facts, now));
+        let used = snapshot.map_or(Use::Nothing, |facts| {
+            self.contract.use_of(&facts, self.chance, now)
+        });
         match used {
             Use::Fresh(age) => Step::Serve(Rung::Fresh, Some(age)),
+            Use::WhileRefreshing(Rung::Fresh, age) if self.hold == Some(HoldMode::ForcedOpen) => {
+                Step::Serve(Rung::Fresh, Some(age))
+            }
             // Not being fresh is what every first call sees; it is no news unless the ladder is needed too.
-            Use::WhileRefreshing(_) | Use::Nothing if self.hold == Some(HoldMode::ForcedOpen) => self.held(),
-            Use::WhileRefreshing(age) => {
-                self.in_window = Some(age);
+            Use::WhileRefreshing(..) | Use::Nothing if self.hold == Some(HoldMode::ForcedOpen) => self.held(),
+            Use::WhileRefreshing(rung, age) => {
+                self.to_refresh = Some((rung, age));
                 Step::Refresh
             }
             Use::Nothing => Step::Admit,
         }
+    }
+
+    /// Gives the call a random number by which a refresh ahead of its time is drawn. Without one there is none.
+    pub const fn draw(&mut self, chance: u64) {
+        self.chance = Some(chance);
     }
 
     /// Reports what came of [`Step::Refresh`].
@@ -125,23 +142,22 @@ impl<'c> ReadCall<'c> {
     /// A refresh that is refused keeps the copy from being revalidated, not from being served: it is inside its window.
     /// The reason then says what stands in the way.
     pub fn refreshed(&mut self, refresh: Refresh) -> Step {
-        let (Some(age), reason) = (
-            self.in_window.take(),
-            match refresh {
-                Refresh::UnderWay => Reason::Revalidating,
-                Refresh::Refused(reason) => reason,
-                Refresh::Impossible => return Step::Admit,
-            },
-        ) else {
+        let Some((rung, age)) = self.to_refresh.take() else {
             return Step::Admit;
         };
-        self.reason = Some(reason);
-        Step::Serve(Rung::Stale, Some(age))
+        self.reason = match (rung, refresh) {
+            // It is still fresh, so nothing is less than promised; and nobody waits to have it fresher.
+            (Rung::Fresh, _) => None,
+            (_, Refresh::UnderWay) => Some(Reason::Revalidating),
+            (_, Refresh::Refused(reason)) => Some(reason),
+            (_, Refresh::Impossible) => return Step::Admit,
+        };
+        Step::Serve(rung, Some(age))
     }
 
     /// Reports that [`Step::Admit`] was granted.
     pub fn admitted(&mut self, now: Mono) -> Step {
-        Step::Attempt(self.deadline.attempt(now, self.timeout))
+        Step::Attempt(self.attempts_until().attempt(now, self.timeout))
     }
 
     /// Reports that [`Step::Admit`] was refused, with the word for why. The dependency was not asked.
@@ -166,6 +182,31 @@ impl<'c> ReadCall<'c> {
         let age = snapshot?.stale(self.contract.ladder().max_age()?, now).ok()?;
         self.reason = Some(Reason::Slow);
         Some(Step::Serve(Rung::Stale, Some(age)))
+    }
+
+    /// Returns the limit of an attempt at the alternate that starts at `now`.
+    ///
+    /// # Errors
+    /// The next step, where nothing is left of the deadline: the rung is then passed over.
+    pub fn alternate(&mut self, now: Mono) -> Result<Limit, Step> {
+        if self.deadline.remaining(now) == Some(Duration::ZERO) {
+            return Err(self.alternate_skipped(Skipped::NoTime));
+        }
+        Ok(self
+            .deadline
+            .attempt(now, self.contract.ladder().alternate_timeout()))
+    }
+
+    /// Reports that the alternate answered.
+    #[must_use]
+    pub const fn alternate_answered(&self) -> Step {
+        Step::Serve(Rung::Alternate, Some(Duration::ZERO))
+    }
+
+    /// Reports that the alternate was not asked, or did not answer.
+    pub fn alternate_skipped(&mut self, why: Skipped) -> Step {
+        self.skips.note(Rung::Alternate, why);
+        self.descend(self.rung.map_or(0, |rung| rung + 1))
     }
 
     /// Reports the class of what [`Step::Attempt`] brought, `probe` telling whether it was made as a probe and is to
@@ -198,6 +239,8 @@ impl<'c> ReadCall<'c> {
                 RungRule::Stale { max_age } => {
                     snapshot.is_some_and(|facts| facts.stale(*max_age, now).is_ok())
                 }
+                // It may fail, so nobody is told that it will answer.
+                RungRule::Alternate { .. } => false,
                 RungRule::Default => true,
             })
     }
@@ -218,6 +261,13 @@ impl<'c> ReadCall<'c> {
     #[must_use]
     pub const fn deadline(&self) -> Deadline {
         self.deadline
+    }
+
+    /// Returns the end of all attempts at the dependency itself: the deadline, less what is kept free for the alternate.
+    #[must_use]
+    pub fn attempts_until(&self) -> Deadline {
+        let reserve = self.contract.ladder().alternate_timeout();
+        self.deadline.less(reserve.unwrap_or(Duration::ZERO))
     }
 
     fn held(&mut self) -> Step {
@@ -258,6 +308,7 @@ impl<'c> ReadCall<'c> {
             self.rung = Some(index);
             return match rule {
                 RungRule::Stale { .. } => Step::Look,
+                RungRule::Alternate { .. } => Step::Alternate,
                 RungRule::Default => Step::Serve(Rung::Default, None),
             };
         }

@@ -32,6 +32,12 @@ impl Deadline {
         self.0.map(|at| at.since(now))
     }
 
+    /// Returns this deadline less a span that is kept free at its end.
+    #[must_use]
+    pub(crate) fn less(self, reserve: Duration) -> Self {
+        Self(self.0.map(|at| at.before(reserve)))
+    }
+
     /// Returns the end of an attempt that starts at `now` and may take `timeout`.
     #[must_use]
     pub fn attempt(self, now: Mono, timeout: Option<Duration>) -> Limit {

@@ -11,13 +11,21 @@ pub enum Rung {
     Fresh,
     /// The last good answer, inside the age limit of the contract.
     Stale,
+    /// Another dependency was asked for this call and answered.
+    Alternate,
     /// The declared constant, or the result of a cheap local function.
     Default,
 }
 
 impl Rung {
-    /// Every rung, best first.
-    pub const ALL: [Self; 4] = [Self::Live, Self::Fresh, Self::Stale, Self::Default];
+    /// Every rung, in the order in which they are shown.
+    pub const ALL: [Self; 5] = [
+        Self::Live,
+        Self::Fresh,
+        Self::Stale,
+        Self::Alternate,
+        Self::Default,
+    ];
 
     /// Returns the stable word.
     #[must_use]
@@ -26,6 +34,7 @@ impl Rung {
             Self::Live => "live",
             Self::Fresh => "fresh",
             Self::Stale => "stale",
+            Self::Alternate => "alternate",
             Self::Default => "default",
         }
     }
@@ -35,7 +44,7 @@ impl Rung {
     pub const fn is_degraded(self) -> bool {
         match self {
             Self::Live | Self::Fresh => false,
-            Self::Stale | Self::Default => true,
+            Self::Stale | Self::Alternate | Self::Default => true,
         }
     }
 }
@@ -57,10 +66,11 @@ pub enum Ending {
 
 impl Ending {
     /// Every ending, in the order in which they are shown.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Answered(Rung::Live),
         Self::Answered(Rung::Fresh),
         Self::Answered(Rung::Stale),
+        Self::Answered(Rung::Alternate),
         Self::Answered(Rung::Default),
         Self::Refused,
         Self::Failed,
@@ -96,11 +106,12 @@ impl Ending {
             Self::Answered(Rung::Live) => 0,
             Self::Answered(Rung::Fresh) => 1,
             Self::Answered(Rung::Stale) => 2,
-            Self::Answered(Rung::Default) => 3,
-            Self::Refused => 4,
-            Self::Failed => 5,
-            Self::Abandoned => 6,
-            Self::Cut => 7,
+            Self::Answered(Rung::Alternate) => 3,
+            Self::Answered(Rung::Default) => 4,
+            Self::Refused => 5,
+            Self::Failed => 6,
+            Self::Abandoned => 7,
+            Self::Cut => 8,
         }
     }
 }
@@ -119,6 +130,6 @@ mod tests {
     #[test]
     fn only_reduced_answers_count_as_degraded() {
         let degraded = Rung::ALL.map(Rung::is_degraded);
-        assert_eq!(degraded, [false, false, true, true]);
+        assert_eq!(degraded, [false, false, true, true, true]);
     }
 }

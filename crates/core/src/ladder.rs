@@ -16,6 +16,11 @@ pub enum RungRule {
         /// The age limit: 1 ns to 365 days. The limit itself may be served.
         max_age: Duration,
     },
+    /// Another dependency, inside its own budget; at most one attempt.
+    Alternate {
+        /// The longest span of that attempt, which is kept free for it before the deadline; `None` keeps nothing free.
+        timeout: Option<Duration>,
+    },
     /// The declared constant or cheap local function.
     Default,
 }
@@ -26,6 +31,7 @@ impl RungRule {
     pub const fn rung(self) -> Rung {
         match self {
             Self::Stale { .. } => Rung::Stale,
+            Self::Alternate { .. } => Rung::Alternate,
             Self::Default => Rung::Default,
         }
     }
@@ -57,7 +63,22 @@ impl Ladder {
     pub fn max_age(&self) -> Option<Duration> {
         self.0.iter().find_map(|rule| match rule {
             RungRule::Stale { max_age } => Some(*max_age),
-            RungRule::Default => None,
+            RungRule::Alternate { .. } | RungRule::Default => None,
+        })
+    }
+
+    /// Tells whether the ladder has an alternate.
+    #[must_use]
+    pub fn has_alternate(&self) -> bool {
+        self.0.iter().any(|rule| rule.rung() == Rung::Alternate)
+    }
+
+    /// Returns the longest span of the attempt at the alternate, if there is an alternate that has one.
+    #[must_use]
+    pub fn alternate_timeout(&self) -> Option<Duration> {
+        self.0.iter().find_map(|rule| match rule {
+            RungRule::Alternate { timeout } => *timeout,
+            RungRule::Stale { .. } | RungRule::Default => None,
         })
     }
 
@@ -68,7 +89,7 @@ impl Ladder {
     }
 
     /// Adds every problem of the ladder.
-    pub fn check(&self, exact: bool, problems: &mut Problems) {
+    pub fn check(&self, exact: bool, deadline: Option<Duration>, problems: &mut Problems) {
         for (index, rule) in self.0.iter().enumerate() {
             let word = rule.rung().as_str();
             let place = alloc::format!("ladder[{index}]");
@@ -85,7 +106,7 @@ impl Ladder {
                     "remove one",
                 );
             }
-            if exact {
+            if exact && rule.rung() != Rung::Alternate {
                 problems.add(
                     &place,
                     &alloc::format!("{word} with `exact`"),
@@ -110,7 +131,27 @@ impl Ladder {
                         "move it to the end",
                     );
                 }
-                RungRule::Default => {}
+                RungRule::Alternate {
+                    timeout: Some(timeout),
+                } => {
+                    if let Some(deadline) = deadline.filter(|deadline| deadline <= timeout) {
+                        problems.add(
+                            &alloc::format!("{place}.{word}"),
+                            &alloc::format!("a timeout of {timeout:?}, and the deadline ends the call after {deadline:?}"),
+                            "a timeout shorter than the deadline: it is kept free while the rungs above are tried",
+                            "lower that timeout, or raise the deadline: as it stands no time is left for the first attempt",
+                        );
+                    }
+                }
+                RungRule::Alternate { timeout: None } if deadline.is_some() => {
+                    problems.add(
+                        &alloc::format!("{place}.{word}"),
+                        "no timeout",
+                        "a dependency with a timeout, beside a deadline: it says how much time is kept free",
+                        "declare `timeout` on the alternate dependency",
+                    );
+                }
+                RungRule::Alternate { timeout: None } | RungRule::Default => {}
             }
         }
     }

@@ -25,8 +25,14 @@ pub enum Reason {
     ProbeFailed,
     /// The recovery ramp admits only a share so soon after an outage; the dependency was not asked.
     Ramping,
+    /// A shared attempt for the same key has failed just now, or the dependency asked to be left alone; it was not asked.
+    CoolDown,
     /// No permit was free.
     AtCapacity,
+    /// It waited for a permit, and none came in time.
+    QueueExpired,
+    /// The permits that were left are kept for calls that matter more, or one of those took its place in the queue.
+    Shed,
     /// An operator's hold.
     Held,
     /// The attempt had not ended by the soft timeout; it goes on.
@@ -37,7 +43,7 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason, in the order of the design.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 16] = [
         Self::DependencyFailed,
         Self::TimedOut,
         Self::Cut,
@@ -47,7 +53,10 @@ impl Reason {
         Self::BreakerOpen,
         Self::ProbeFailed,
         Self::Ramping,
+        Self::CoolDown,
         Self::AtCapacity,
+        Self::QueueExpired,
+        Self::Shed,
         Self::Held,
         Self::Slow,
         Self::Revalidating,
@@ -66,7 +75,10 @@ impl Reason {
             Self::BreakerOpen => "breaker-open",
             Self::ProbeFailed => "probe-failed",
             Self::Ramping => "ramping",
+            Self::CoolDown => "cool-down",
             Self::AtCapacity => "at-capacity",
+            Self::QueueExpired => "queue-expired",
+            Self::Shed => "shed",
             Self::Held => "held",
             Self::Slow => "slow",
             Self::Revalidating => "revalidating",
@@ -86,10 +98,13 @@ impl Reason {
             Self::BreakerOpen => 6,
             Self::ProbeFailed => 7,
             Self::Ramping => 8,
-            Self::AtCapacity => 9,
-            Self::Held => 10,
-            Self::Slow => 11,
-            Self::Revalidating => 12,
+            Self::CoolDown => 9,
+            Self::AtCapacity => 10,
+            Self::QueueExpired => 11,
+            Self::Shed => 12,
+            Self::Held => 13,
+            Self::Slow => 14,
+            Self::Revalidating => 15,
         }
     }
 
@@ -105,7 +120,14 @@ impl Reason {
             | Self::Fault
             | Self::ProbeFailed
             | Self::Slow => true,
-            Self::BreakerOpen | Self::Ramping | Self::AtCapacity | Self::Held | Self::Revalidating => false,
+            Self::BreakerOpen
+            | Self::Ramping
+            | Self::CoolDown
+            | Self::AtCapacity
+            | Self::QueueExpired
+            | Self::Shed
+            | Self::Held
+            | Self::Revalidating => false,
         }
     }
 
@@ -123,7 +145,10 @@ impl Reason {
             | Self::BreakerOpen
             | Self::ProbeFailed
             | Self::Ramping
+            | Self::CoolDown
             | Self::AtCapacity
+            | Self::QueueExpired
+            | Self::Shed
             | Self::Held
             | Self::Slow => true,
             Self::Revalidating => false,
@@ -150,19 +175,31 @@ pub enum Skipped {
     UnknownAge,
     /// A prohibition: the data says that it may not be used this way, or not for this caller.
     Forbidden,
-    /// An operator's hold leaves this rung out.
+    /// An operator's hold leaves this rung out, or keeps calls from the alternate.
     Held,
+    /// The alternate had no permit free.
+    AtCapacity,
+    /// The alternate's own breaker, or the ramp after it, kept this call away.
+    BreakerOpen,
+    /// Nothing was left of the deadline for the alternate.
+    NoTime,
+    /// The alternate was asked and did not answer.
+    Failed,
 }
 
 impl Skipped {
     /// Every word, in the order of the design.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 10] = [
         Self::NoSnapshot,
         Self::TooOld,
         Self::FutureDated,
         Self::UnknownAge,
         Self::Forbidden,
         Self::Held,
+        Self::AtCapacity,
+        Self::BreakerOpen,
+        Self::NoTime,
+        Self::Failed,
     ];
 
     /// Returns the stable public word.
@@ -175,6 +212,30 @@ impl Skipped {
             Self::UnknownAge => "unknown-age",
             Self::Forbidden => "forbidden",
             Self::Held => "held",
+            Self::AtCapacity => "at-capacity",
+            Self::BreakerOpen => "breaker-open",
+            Self::NoTime => "no-time",
+            Self::Failed => "failed",
+        }
+    }
+
+    /// Returns the word for a rung whose dependency evenkeel itself did not ask.
+    #[must_use]
+    pub const fn of_refusal(reason: Reason) -> Self {
+        match reason {
+            Reason::BreakerOpen | Reason::ProbeFailed | Reason::Ramping => Self::BreakerOpen,
+            // A guard's own shared attempts are no business of an alternate's.
+            Reason::CoolDown => Self::Failed,
+            Reason::AtCapacity | Reason::QueueExpired | Reason::Shed => Self::AtCapacity,
+            Reason::Held => Self::Held,
+            Reason::DependencyFailed
+            | Reason::TimedOut
+            | Reason::Cut
+            | Reason::ErrorAnswer
+            | Reason::Busy
+            | Reason::Fault
+            | Reason::Slow
+            | Reason::Revalidating => Self::Failed,
         }
     }
 
@@ -188,6 +249,10 @@ impl Skipped {
             Self::UnknownAge => 3,
             Self::Forbidden => 4,
             Self::Held => 5,
+            Self::AtCapacity => 6,
+            Self::BreakerOpen => 7,
+            Self::NoTime => 8,
+            Self::Failed => 9,
         }
     }
 }

@@ -6,8 +6,8 @@
 use core::time::Duration;
 
 use evenkeel_core::{
-    Class, Facts, HoldMode, Mono, Outage, ReadCall, ReadContract, ReadDraft, Reason, Refresh, RefreshRules,
-    Row, Rung, RungRule, Skipped, Step, Table, Verdict, WhenBusy,
+    Class, Facts, HoldMode, Limit, Mono, Outage, ReadCall, ReadContract, ReadDraft, Reason, Refresh,
+    RefreshRules, Row, Rung, RungRule, Skipped, Step, Table, Verdict, WhenBusy,
 };
 
 const S: Duration = Duration::from_secs(1);
@@ -45,6 +45,8 @@ struct Case<'a> {
     event: Event,
     /// Its work may go on without it.
     owned: bool,
+    /// What becomes of the alternate; answered without a word.
+    alternate: Option<Skipped>,
 }
 
 impl Case<'_> {
@@ -75,8 +77,10 @@ impl Case<'_> {
         };
         for rule in self.contract.ladder().rungs() {
             let held = match (self.hold, rule) {
-                (Some(HoldMode::StaleOnly), RungRule::Default)
-                | (Some(HoldMode::DefaultOnly), RungRule::Stale { .. }) => Err(Skipped::Held),
+                (Some(HoldMode::StaleOnly), RungRule::Default | RungRule::Alternate { .. })
+                | (Some(HoldMode::DefaultOnly), RungRule::Stale { .. } | RungRule::Alternate { .. }) => {
+                    Err(Skipped::Held)
+                }
                 _ => Ok(()),
             };
             let used = held.and_then(|()| match rule {
@@ -86,6 +90,10 @@ impl Case<'_> {
                 RungRule::Stale { max_age } => self
                     .age_within(*max_age)
                     .map(|age| Step::Serve(Rung::Stale, Some(age))),
+                RungRule::Alternate { .. } => match self.alternate {
+                    Some(why) => Err(why),
+                    None => Ok(Step::Serve(Rung::Alternate, Some(Duration::ZERO))),
+                },
                 RungRule::Default => Ok(Step::Serve(Rung::Default, None)),
             });
             match used {
@@ -195,8 +203,8 @@ impl Case<'_> {
     fn driven(&self) -> Outcome {
         let (mut call, mut step) = ReadCall::begin(self.contract, self.table, Some(S), self.hold, NOW);
         let mut asked = false;
-        // Two looks (fresh, stale), a refresh, one admission, one attempt: a sixth step ends every call.
-        for _ in 0..6 {
+        // Two looks (fresh, stale), a refresh, one admission, one attempt, one alternate: a seventh step ends every call.
+        for _ in 0..7 {
             step = match (step, self.event) {
                 (Step::Refresh, _) if !self.owned => call.refreshed(Refresh::Impossible),
                 (Step::Refresh, Event::Refuse(reason)) => call.refreshed(Refresh::Refused(reason)),
@@ -204,6 +212,14 @@ impl Case<'_> {
                     asked = true;
                     call.refreshed(Refresh::UnderWay)
                 }
+                (Step::Alternate, _) => match (call.alternate(NOW), self.alternate) {
+                    (Err(step), _) => step,
+                    (Ok(limit), None) => {
+                        assert_eq!(limit, Limit::Timeout(NOW.after(S)));
+                        call.alternate_answered()
+                    }
+                    (Ok(_), Some(why)) => call.alternate_skipped(why),
+                },
                 (Step::Look, _) => call.found(self.snapshot, NOW),
                 (Step::Admit, Event::Refuse(reason)) => call.refused(reason),
                 (Step::Admit, Event::Attempt(..)) => call.admitted(NOW),
@@ -229,11 +245,15 @@ impl Case<'_> {
 
 fn contracts() -> Vec<ReadContract> {
     let stale = RungRule::Stale { max_age: MAX_AGE };
+    let alternate = RungRule::Alternate { timeout: Some(S) };
     let ladders = [
         vec![],
         vec![stale],
         vec![RungRule::Default],
         vec![stale, RungRule::Default],
+        vec![alternate],
+        vec![stale, alternate, RungRule::Default],
+        vec![alternate, stale],
     ];
     let mut contracts = Vec::new();
     for ladder in ladders {
@@ -256,7 +276,7 @@ fn contracts() -> Vec<ReadContract> {
                     refresh: RefreshRules {
                         own_lifetimes,
                         stale_while_revalidate: window,
-                        soft_timeout: None,
+                        ..RefreshRules::default()
                     },
                     ..ReadDraft::default()
                 };
@@ -370,7 +390,14 @@ fn for_every_case(mut check: impl FnMut(&Case<'_>)) {
             for hold in holds.iter().copied() {
                 for snapshot in snapshots() {
                     for event in events.iter().copied() {
-                        for owned in [false, true] {
+                        let outcomes: &[_] = match contract.ladder().has_alternate() {
+                            true => &[None, Some(Skipped::Failed)],
+                            false => &[None],
+                        };
+                        for (owned, alternate) in [false, true]
+                            .into_iter()
+                            .flat_map(|owned| outcomes.iter().map(move |outcome| (owned, *outcome)))
+                        {
                             check(&Case {
                                 contract,
                                 table,
@@ -378,6 +405,7 @@ fn for_every_case(mut check: impl FnMut(&Case<'_>)) {
                                 snapshot,
                                 event,
                                 owned,
+                                alternate,
                             });
                         }
                     }
@@ -394,7 +422,8 @@ fn every_call_comes_to_what_the_plain_model_says() {
         assert_eq!(case.driven(), case.expected(), "{case:?}");
         cases += 1;
     });
-    assert_eq!(cases, 32 * 3 * 6 * 34 * 27 * 2);
+    // 58 contracts, of which 26 have an alternate that answers or does not.
+    assert_eq!(cases, (32 + 26 * 2) * 3 * 6 * 34 * 27 * 2);
 }
 
 #[test]
@@ -406,13 +435,22 @@ fn whoever_is_told_that_a_rung_could_answer_does_get_an_answer() {
             hold: None,
             event: Event::Refuse(Reason::BreakerOpen),
             owned: false,
+            alternate: Some(Skipped::Failed),
             ..*case
         };
         let answered = match refused.driven().end {
             Step::Serve(Rung::Stale | Rung::Default, _) => true,
             // A fresh snapshot is served before anybody asks for admission.
             Step::Serve(Rung::Fresh | Rung::Live, _) => promised,
-            Step::Look | Step::Admit | Step::Attempt(_) | Step::Refresh | Step::Refuse | Step::Fail => false,
+            // An alternate that does not answer promises nothing.
+            Step::Serve(Rung::Alternate, _)
+            | Step::Look
+            | Step::Admit
+            | Step::Attempt(_)
+            | Step::Refresh
+            | Step::Alternate
+            | Step::Refuse
+            | Step::Fail => false,
         };
         assert_eq!(promised, answered, "{case:?}");
     });

@@ -135,7 +135,7 @@ pub(crate) async fn run() -> Result<(), Box<dyn Error>> {
         let page = match answer.rung {
             Rung::Live | Rung::Fresh => render(&answer),
             Rung::Stale => render_with_age(&answer, answer.age),
-            Rung::Default => render_plain(&answer),
+            Rung::Alternate | Rung::Default => render_plain(&answer),
         };
         println!("{page}");
         assert_eq!(answer.rung, expected);

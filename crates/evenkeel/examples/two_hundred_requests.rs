@@ -78,7 +78,7 @@ pub(crate) async fn run() -> Result<(), Box<dyn std::error::Error>> {
                     (Some(Reason::DependencyFailed), Some(Down))
                 );
             }
-            rung @ (Rung::Fresh | Rung::Default) => {
+            rung @ (Rung::Fresh | Rung::Alternate | Rung::Default) => {
                 return Err(format!("request {request} got {rung:?}").into());
             }
         }

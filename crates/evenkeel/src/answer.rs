@@ -53,11 +53,27 @@ pub struct Answer<T, E> {
     pub skipped: Skips,
     /// The dependency's error, if it was asked and failed.
     pub cause: Option<E>,
+    /// The alternate's error, if it was asked too and failed; see [`alternate`](crate::ReadBuilder::alternate).
+    pub alternate_cause: Option<E>,
     /// It is live, and came with the attempt of another call that was under way; see
     /// [`coalesce`](crate::ReadBuilder::coalesce).
     pub joined: bool,
     /// It is live, and has been kept as the snapshot for its key.
     pub kept: bool,
+}
+
+impl<T, E> Answer<T, E> {
+    /// Returns every error on the way to this answer, in the order in which they came.
+    pub fn causes(&self) -> impl Iterator<Item = &E> {
+        self.cause.iter().chain(&self.alternate_cause)
+    }
+}
+
+impl<E> Unanswered<E> {
+    /// Returns every error of this call, in the order in which they came: the dependency's, the alternate's.
+    pub fn causes(&self) -> impl Iterator<Item = &E> {
+        self.cause.iter().chain(&self.alternate_cause)
+    }
 }
 
 impl<T, E> Deref for Answer<T, E> {
@@ -104,6 +120,8 @@ pub struct Unanswered<E> {
     pub retry_after: Option<Duration>,
     /// The dependency's error, unchanged, if it was asked and failed.
     pub cause: Option<E>,
+    /// The alternate's error, unchanged, if it was asked too and failed.
+    pub alternate_cause: Option<E>,
     /// The call itself was wrong.
     pub misuse: Option<Misuse>,
 }
@@ -173,6 +191,7 @@ mod tests {
             skipped,
             retry_after: None,
             cause: Some(std::io::Error::other("x")),
+            alternate_cause: None,
             misuse: None,
         };
         assert_eq!(refused.to_string(), "refused: timed-out (stale too-old)");
@@ -183,6 +202,7 @@ mod tests {
             skipped: Skips::default(),
             retry_after: None,
             cause: None,
+            alternate_cause: None,
             misuse: None,
         };
         assert_eq!(passed_on.to_string(), "failed");

@@ -304,7 +304,7 @@ mod tests {
             assert_eq!(counts.get(ending, Some(Reason::Fault)), 0);
             assert_eq!(counts.total(ending), times as u64 + 1);
         }
-        assert_eq!(counts.calls(), 28 + 8);
+        assert_eq!(counts.calls(), 36 + 9);
     }
 
     #[test]

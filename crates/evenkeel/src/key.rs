@@ -42,7 +42,7 @@ pub(crate) type Key = SmallVec<[u8; 96]>;
     note = "one part is a tuple of one: write `({Self},)`, and let the part implement `AsRef<str>`",
     note = "a scope is `()`, a tuple of one to four parts that implement `AsRef<str>`, or a `Vec<String>`"
 )]
-pub trait Scope {
+pub trait Scope: Sync {
     /// Hands each part to `each`, in an order that is always the same.
     fn parts(&self, each: &mut dyn FnMut(&str));
 }
@@ -51,20 +51,20 @@ impl Scope for () {
     fn parts(&self, _each: &mut dyn FnMut(&str)) {}
 }
 
-impl<A: AsRef<str>> Scope for (A,) {
+impl<A: AsRef<str> + Sync> Scope for (A,) {
     fn parts(&self, each: &mut dyn FnMut(&str)) {
         each(self.0.as_ref());
     }
 }
 
-impl<A: AsRef<str>, B: AsRef<str>> Scope for (A, B) {
+impl<A: AsRef<str> + Sync, B: AsRef<str> + Sync> Scope for (A, B) {
     fn parts(&self, each: &mut dyn FnMut(&str)) {
         each(self.0.as_ref());
         each(self.1.as_ref());
     }
 }
 
-impl<A: AsRef<str>, B: AsRef<str>, C: AsRef<str>> Scope for (A, B, C) {
+impl<A: AsRef<str> + Sync, B: AsRef<str> + Sync, C: AsRef<str> + Sync> Scope for (A, B, C) {
     fn parts(&self, each: &mut dyn FnMut(&str)) {
         each(self.0.as_ref());
         each(self.1.as_ref());
@@ -72,7 +72,13 @@ impl<A: AsRef<str>, B: AsRef<str>, C: AsRef<str>> Scope for (A, B, C) {
     }
 }
 
-impl<A: AsRef<str>, B: AsRef<str>, C: AsRef<str>, D: AsRef<str>> Scope for (A, B, C, D) {
+impl<A, B, C, D> Scope for (A, B, C, D)
+where
+    A: AsRef<str> + Sync,
+    B: AsRef<str> + Sync,
+    C: AsRef<str> + Sync,
+    D: AsRef<str> + Sync,
+{
     fn parts(&self, each: &mut dyn FnMut(&str)) {
         each(self.0.as_ref());
         each(self.1.as_ref());

@@ -49,6 +49,7 @@
 //! | [`Rung::Live`] | asked for this call, or shared with one that was | zero | the dependency answered |
 //! | [`Rung::Fresh`] | the snapshot, younger than [`fresh_for`](ReadBuilder::fresh_for) | known | before anybody is asked |
 //! | [`Rung::Stale`] | the snapshot, at most as old as [`stale`] says | known | the ladder lists it, and live failed; or while it is [refreshed](ReadBuilder::stale_while_revalidate) |
+//! | [`Rung::Alternate`] | asked of [another dependency](ReadBuilder::alternate) for this call | zero | the ladder lists it, and the first could not answer |
 //! | [`Rung::Default`] | a declared constant or cheap local function | none | the ladder lists it, last |
 //!
 //! The snapshot is the last good answer for the same guard, scope and key. Its age counts from the *beginning* of
@@ -64,6 +65,8 @@
 //! | failed: [`Class::Outage`] | failure | the ladder, [`Reason::DependencyFailed`] and its like |
 //! | the breaker is open | - | the ladder, [`Reason::BreakerOpen`]; the dependency is not asked |
 //! | saturated: no permit is free | - | the ladder, [`Reason::AtCapacity`]; the dependency is not asked |
+//! | saturated: it waited in the [`queue`](ReadBuilder::queue), in vain | - | the ladder, [`Reason::QueueExpired`]; the dependency is not asked |
+//! | saturated: the permits that are left are for calls of a higher [`Criticality`] | - | the ladder, [`Reason::Shed`]; the dependency is not asked |
 //! | busy: [`Class::Busy`] | not blamed | the error, unless a [`row`](ReadBuilder::row) sends it down the ladder |
 //! | gone: [`Class::Gone`] | not blamed | the error; the snapshot is retired |
 //! | refusal: [`Class::Refusal`] | not blamed | the error: a real answer is never hidden by old data |
@@ -150,6 +153,7 @@ mod hold;
 pub mod http;
 mod key;
 mod lent;
+mod line;
 mod memory;
 mod parked;
 mod pass;
@@ -165,10 +169,11 @@ pub use counts::{Counts, NotKept, Refreshed, RetryCounts};
 pub use dependency::{BreakerBuilder, Dependency, DependencyBuilder, DependencyStatus};
 pub use engine::{Engine, Resource};
 pub use evenkeel_core::{
-    Advice, BreakerRules, Cause, Class, DependencyContract, Ending, Facts, HoldMode, Keep, Ladder,
-    LimitRules, Mono, Now, OpenFor, Outage, Over, Problem, Problems, RampEvent, RampRules, RampStep, Ratio,
-    ReadContract, Reason, RetryRules, Row, Rung, RungRule, Skipped, Skips, SlowRatio, Stage, State, Table,
-    Transition, TripRule, Verdict, Wall, WhenBusy,
+    Advice, BreakerRules, Carried, CarriedLoad, CarriedOpening, CarriedRamp, Cause, Class, Criticality,
+    DependencyContract, Ending, Facts, HoldMode, Keep, Ladder, LimitRules, Mono, Now, OpenFor, Outage, Over,
+    Problem, Problems, QueueRules, RampEvent, RampRules, RampStep, Ratio, ReadContract, Reason, RetryRules,
+    Row, Rung, RungRule, Skipped, Skips, SlowRatio, Stage, State, Table, Transition, TripRule, Verdict, Wall,
+    WhenBusy,
 };
 pub use event::{Event, EventKind};
 pub use hold::Hold;
@@ -176,7 +181,7 @@ pub use key::{EmptyScopePart, Scope};
 pub use memory::Memory;
 pub use pass::{Pass, PassBuilder};
 pub use read::{
-    Bring, Classified, Classifier, Held, LadderRung, Moment, Read, ReadBuilder, Seeded, Terms, Together,
-    Unclassified, Usable, default, stale,
+    AlternateBuilder, Bring, Classified, Classifier, Held, LadderRung, Moment, Read, ReadBuilder, Seeded,
+    Terms, Together, Unclassified, Usable, default, stale,
 };
 pub use ticket::{Call, Permit};

@@ -6,7 +6,7 @@
 
 use std::{fmt, mem, sync::Arc};
 
-use evenkeel_core::{Class, Ending, Mono, Outage, Pass, Rung};
+use evenkeel_core::{Class, Ending, Mono, Outage, Pass, Reason, Rung};
 use parking_lot::Mutex;
 
 use crate::{counts::lane, dependency::Inner, key::Key};
@@ -22,7 +22,7 @@ struct State {
     /// Set when a result came before that, until the work ends.
     result: Option<Due>,
     /// Whose call the result has answered, until the work ends.
-    call: Option<Arc<dyn Guard>>,
+    call: Option<Answered>,
 }
 
 /// How the work behind a result ended.
@@ -64,11 +64,29 @@ impl fmt::Debug for Superseded {
 
 /// What a guard does after the work behind one of its answers; of any types.
 pub(crate) trait Guard: fmt::Debug + Send + Sync {
-    /// Counts the ending of a call that was answered live.
-    fn ended(&self, ending: Ending);
+    /// Counts the ending of a call that was answered by work which went on.
+    fn ended(&self, ending: Ending, reason: Option<Reason>);
 
     /// Takes the snapshot away that was observed up to `at`.
     fn retire(&self, key: &Key, at: Mono);
+}
+
+/// A call that was answered by work which goes on.
+#[derive(Debug)]
+pub(crate) struct Answered {
+    pub(crate) guard: Arc<dyn Guard>,
+    pub(crate) rung: Rung,
+    /// What kept it from being live.
+    pub(crate) reason: Option<Reason>,
+}
+
+impl Answered {
+    fn ended(self, end: WorkEnd) {
+        let ending = end.ending(self.rung);
+        // A cut and a caller who left have no reason: they were answered until then.
+        let reason = self.reason.filter(|_| ending.rung().is_some());
+        self.guard.ended(ending, reason);
+    }
 }
 
 impl WorkEnd {
@@ -81,10 +99,10 @@ impl WorkEnd {
         }
     }
 
-    /// Returns what the call came to.
-    const fn ending(self) -> Ending {
+    /// Returns what the call came to that was answered from `rung`.
+    const fn ending(self, rung: Rung) -> Ending {
         match self {
-            Self::Well => Ending::Answered(Rung::Live),
+            Self::Well => Ending::Answered(rung),
             Self::Cut => Ending::Cut,
             Self::Abandoned => Ending::Abandoned,
         }
@@ -111,16 +129,16 @@ impl Tail {
     }
 
     /// Counts the ending of the call that the result answers: now if the work has ended, else then.
-    pub(crate) fn answers(&self, guard: Arc<dyn Guard>) {
+    pub(crate) fn answers(&self, call: Answered) {
         let end = {
             let mut state = self.0.lock();
             let Some(end) = state.ended else {
-                state.call = Some(guard);
+                state.call = Some(call);
                 return;
             };
             end
         };
-        guard.ended(end.ending());
+        call.ended(end);
     }
 
     /// Ends the work and pays what is due.
@@ -136,8 +154,8 @@ impl Tail {
         if let Some(due) = state.result {
             due.pay(end, dependency);
         }
-        if let Some(guard) = state.call {
-            guard.ended(end.ending());
+        if let Some(call) = state.call {
+            call.ended(end);
         }
     }
 }

@@ -5,7 +5,7 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use evenkeel_core::{Class, Limit, Mono, Now, Pass};
+use evenkeel_core::{Advice, Class, Limit, Mono, Now, Pass};
 
 use crate::{
     counts::lane,
@@ -94,6 +94,7 @@ impl Drop for Permit<'_> {
         // Whoever finds the permit free finds everything told.
         self.end(WorkEnd::Well);
         self.dependency.seat.release();
+        self.dependency.freed();
     }
 }
 
@@ -231,6 +232,11 @@ impl<'a> Ticket<'a> {
     /// Tells whether a success has to know the time: only a window and a probe do.
     pub(crate) fn wants_time(&self) -> bool {
         self.is_probe() || self.dependency.seat.counts_by_time()
+    }
+
+    /// Has the dependency left alone that was asked, if what it said is that it is busy.
+    pub(crate) fn heed(&self, class: Class, advice: Advice, now: Mono) {
+        self.dependency.seat.heed(class, advice, now);
     }
 
     /// Returns the mark to be kept while the work waits, and what to do when it becomes slow.

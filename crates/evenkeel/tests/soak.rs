@@ -136,6 +136,7 @@ struct Stage {
     dependency: Dependency,
     database: Resource,
     guards: [Guard; 2],
+    spare: Dependency,
     origin: Origin,
     /// How many answers flow.
     flowing: Arc<AtomicU32>,
@@ -156,6 +157,13 @@ impl Stage {
             .breaker(|b| b.consecutive(5).failure_ratio(500_000, SECOND, 20))
             .build()
             .unwrap();
+        let spare = engine
+            .dependency("spare")
+            .timeout(20 * MS)
+            .concurrency(2)
+            .breaker(|b| b.consecutive(5))
+            .build()
+            .unwrap();
         let memory = Memory::new(16 << 10);
         let start = |name: &str| {
             engine
@@ -169,13 +177,29 @@ impl Stage {
         let guards = [
             start("plain")
                 .soft_timeout(SOFT)
-                .ladder([
-                    stale(STALE),
-                    default(|| Value {
-                        of: None,
-                        began: None,
-                    }),
-                ])
+                .ladder([stale(STALE)])
+                .alternate(&spare, {
+                    let (clock, turns) = (clock.clone(), AtomicU32::new(0));
+                    move |(tenant,), key, _call| {
+                        let turn = turns.fetch_add(1, Ordering::SeqCst);
+                        let (clock, of) = (clock.clone(), (tenant.clone(), key[0]));
+                        async move {
+                            if turn % 4 == 1 {
+                                clock.sleep(10 * MS).await;
+                            }
+                            let began = Some(clock.now().mono);
+                            if turn % 4 == 0 {
+                                Err(Fail::Down)
+                            } else {
+                                Ok(Value { of: Some(of), began })
+                            }
+                        }
+                    }
+                })
+                .ladder([default(|| Value {
+                    of: None,
+                    began: None,
+                })])
                 .build()
                 .unwrap(),
             start("shared")
@@ -183,6 +207,8 @@ impl Stage {
                 .share_if(|value| value.of.as_ref().is_some_and(|(_, key)| *key != 3))
                 .fresh_for(FRESH)
                 .stale_while_revalidate(WINDOW)
+                .refresh_ahead()
+                .cool_down(5 * MS)
                 .ladder([stale(STALE)])
                 .build()
                 .unwrap(),
@@ -193,6 +219,7 @@ impl Stage {
             dependency,
             database,
             guards,
+            spare,
             origin: Origin::default(),
             flowing: Arc::default(),
             numbers: Numbers(SEED),
@@ -255,7 +282,7 @@ impl Stage {
                     assert_eq!(answer.value.of.as_ref(), Some(&of));
                     let age = answer.age.unwrap();
                     match (answer.rung, answer.value.began) {
-                        (Rung::Live, _) => assert_eq!(age, Duration::ZERO),
+                        (Rung::Live | Rung::Alternate, _) => assert_eq!(age, Duration::ZERO),
                         (_, Some(began)) => assert_eq!(age, now.since(began)),
                         (_, None) => assert!(kind < 14, "a seed was given to who may not have one"),
                     }
@@ -265,6 +292,7 @@ impl Stage {
                             assert!((FRESH..=FRESH + WINDOW).contains(&age));
                         }
                         Rung::Stale => assert!(age <= STALE && answer.reason.is_some()),
+                        Rung::Alternate => assert!(answer.reason.is_some() && !answer.kept),
                         Rung::Live | Rung::Default => {}
                     }
                 }
@@ -397,6 +425,7 @@ async fn a_hundred_thousand_calls_end_once_each_and_leave_nothing_behind() {
     assert_eq!(stage.origin.inside(), 0);
     let status = stage.dependency.status();
     assert_eq!((status.in_use, stage.database.in_use()), (0, 0));
+    assert_eq!(stage.spare.status().in_use, 0);
     assert_eq!(stage.clock.sleepers(), 0);
     assert_eq!(Handle::current().metrics().num_alive_tasks(), 0);
     assert_eq!(stage.guards[1].flights().0, 0);
@@ -418,7 +447,10 @@ async fn a_hundred_thousand_calls_end_once_each_and_leave_nothing_behind() {
             .into_iter()
             .map(|ending| counts[0].get(ending, Some(reason)) + counts[1].get(ending, Some(reason)))
             .sum();
-        let never = matches!(reason, Reason::Cut | Reason::ErrorAnswer | Reason::Ramping);
+        let never = matches!(
+            reason,
+            Reason::Cut | Reason::ErrorAnswer | Reason::Ramping | Reason::QueueExpired | Reason::Shed
+        );
         assert_eq!(seen > 0, !never, "{reason}: {seen}");
     }
     for end in [

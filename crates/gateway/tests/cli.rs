@@ -208,6 +208,63 @@ fn checked(name: &str, dependency: &str, route: &str, top: &str) -> String {
 }
 
 #[test]
+fn a_queue_that_cannot_help_and_a_criticality_that_is_none_are_problems_with_a_way_out() {
+    let unlimited = "learned_limit = \"off\"\nbreaker = \"off\"\nconcurrency = 9\nqueue = {}";
+    for (written, route, parts) in [
+        (
+            "queue = 64",
+            "",
+            [
+                "dependencies.catalog.queue: 64",
+                "a table of bounds",
+                "or remove it",
+            ],
+        ),
+        (
+            "queue = { length = 0 }",
+            "",
+            [
+                "dependencies.catalog.queue.length: 0",
+                "an integer of 1 to 100000",
+                "`length = 64`",
+            ],
+        ),
+        (
+            "queue = { wait = \"3s\" }",
+            "",
+            [
+                "dependencies.catalog.queue.wait: \"3s\", and the deadline of",
+                "less than the shortest deadline of its routes",
+                "raise that `deadline`",
+            ],
+        ),
+        (
+            "",
+            "criticality = \"high\"",
+            [
+                "criticality: \"high\"",
+                "critical, critical_plus,",
+                "`criticality = \"critical\"`",
+            ],
+        ),
+    ] {
+        let shown = checked("queue-rules.toml", written, route, "");
+        for part in parts {
+            assert!(shown.contains(part), "{written}\n{part}\n{shown}");
+        }
+    }
+    let shown = checked("queue-limited.toml", unlimited, "", "");
+    assert!(shown.contains("no problem"), "{shown}");
+    let shown = checked(
+        "queue-unlimited.toml",
+        &unlimited.replace("concurrency = 9\n", ""),
+        "",
+        "",
+    );
+    assert!(shown.contains("beside nothing that limits"), "{shown}");
+}
+
+#[test]
 fn rules_of_retries_that_cannot_hold_are_problems_with_a_way_out() {
     for (written, parts) in [
         (

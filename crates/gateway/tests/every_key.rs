@@ -1,12 +1,16 @@
 //! Every key of a contract is flipped, and something else happens.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
+#[path = "every_key/caching.rs"]
+mod caching;
 #[path = "e2e/kit.rs"]
 mod kit;
 #[path = "every_key/load.rs"]
 mod load;
 #[path = "every_key/retries.rs"]
 mod retries;
+#[path = "every_key/room.rs"]
+mod room;
 
 use std::{collections::BTreeSet, future::Future, pin::Pin, process::Command, time::Duration};
 
@@ -27,6 +31,7 @@ const CHECKS: &[(&str, &str, Check)] = &[
     ("gateway", "listen", check!(listen())),
     ("gateway", "admin", check!(admin())),
     ("gateway", "memory", check!(memory())),
+    ("gateway", "scope_share", check!(caching::scope_share())),
     ("gateway", "buffers", check!(buffers())),
     ("gateway", "workers", check!(worker_threads())),
     ("gateway", "drain", check!(drain())),
@@ -87,6 +92,10 @@ const CHECKS: &[(&str, &str, Check)] = &[
         "lease",
         check!(rule("lease = \"7s\"")),
     ),
+    ("dependencies.<name>", "queue", check!(room::queue())),
+    ("dependencies.<name>.queue", "length", check!(room::length())),
+    ("dependencies.<name>.queue", "wait", check!(room::wait())),
+    ("routes", "criticality", check!(room::criticality())),
     ("dependencies.<name>", "retry", check!(retries::retry())),
     (
         "dependencies.<name>.retry",
@@ -185,6 +194,24 @@ const CHECKS: &[(&str, &str, Check)] = &[
     ("routes", "max_body", check!(max_body())),
     ("routes", "coalesce", check!(coalesce())),
     ("routes", "soft_timeout", check!(soft_timeout())),
+    ("routes", "freshness", check!(caching::freshness())),
+    ("routes", "heuristic", check!(caching::heuristic())),
+    (
+        "routes",
+        "stale_while_revalidate",
+        check!(caching::stale_while_revalidate()),
+    ),
+    ("routes", "ignore_cookies", check!(caching::ignore_cookies())),
+    ("routes", "keep_set_cookie", check!(caching::keep_set_cookie())),
+    ("routes", "override", check!(caching::set_aside())),
+    (
+        "routes",
+        "request_directives",
+        check!(caching::request_directives()),
+    ),
+    ("routes", "normalise", check!(caching::normalise())),
+    ("dependencies.<name>", "resend", check!(caching::resend())),
+    ("routes", "cool_down", check!(cool_down())),
     ("routes", "other_methods", check!(other_methods())),
     ("routes", "max_request_body", check!(max_request_body())),
     ("routes.match", "path", check!(path())),
@@ -947,6 +974,37 @@ async fn soft_timeout() {
             .to_string();
         assert!(
             problems.contains(".soft_timeout: ") && problems.contains(place),
+            "{problems}"
+        );
+    }
+}
+
+async fn cool_down() {
+    for (cool_down, second, hits) in [("cool_down = \"5s\"", 503, 1), ("", 500, 2)] {
+        let origin = Origin::always(Reply::status(500)).await;
+        let route = format!("coalesce = true\n{cool_down}");
+        let bench = Bench::with_manual_clock(&contract(origin.address, NO_BREAKER, &route)).await;
+        assert_eq!(bench.get("/r/1").await.status, 500);
+        let answer = bench.get("/r/1").await;
+        assert_eq!((answer.status, origin.hits()), (second, hits), "{cool_down}");
+        if second == 503 {
+            assert!(answer.text().contains("cool-down"));
+            bench.advance(Duration::from_secs(5));
+            assert_eq!(bench.get("/r/1").await.status, 500);
+        }
+    }
+    for (route, told) in [
+        (
+            "cool_down = \"1s\"",
+            "beside `coalesce`, or what refreshes copies",
+        ),
+        ("coalesce = true\ncool_down = \"2h\"", "3600s"),
+        ("coalesce = true\ncool_down = 5", "5"),
+    ] {
+        let text = contract("127.0.0.1:1".parse().unwrap(), "", route);
+        let problems = config::parse("c", &text).unwrap_err().to_string();
+        assert!(
+            problems.contains(".cool_down: ") && problems.contains(told),
             "{problems}"
         );
     }

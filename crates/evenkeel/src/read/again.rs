@@ -4,7 +4,7 @@
 
 use std::{pin::Pin, sync::Arc};
 
-use evenkeel_core::{Advice, Class, Deadline, Failed, HoldMode, Mono, NoRetry, Retry};
+use evenkeel_core::{Advice, Class, Criticality, Deadline, Failed, HoldMode, Mono, NoRetry, Retry};
 
 use crate::{
     dependency,
@@ -27,6 +27,7 @@ pub(crate) struct Retries<T, E> {
     pub(crate) deadline: Deadline,
     /// The moment by which a further attempt has to begin.
     pub(crate) ends: Option<Mono>,
+    pub(crate) criticality: Criticality,
     /// Whether breaker, ramp and learned limit only watch.
     pub(crate) observes: bool,
 }
@@ -127,7 +128,8 @@ where
         }
         let retry = paid.retry.take()?;
         let next = Lent::Shared(Arc::clone(dependency));
-        let mut next = dependency::Inner::admit_again(next, retry, now, retries.observes).ok()?;
+        let mut next =
+            dependency::Inner::admit_again(next, retries.criticality, retry, now, retries.observes).ok()?;
         dependency.retries.made();
         next.limit = retries
             .deadline
@@ -168,19 +170,17 @@ where
             .map_or(Advice::Whenever, |advice| advice(error))
     }
 
-    /// Leaves a busy dependency alone, by what came with a value.
-    pub(super) fn heed_value(&self, class: Class, value: &T, now: Mono) {
+    /// Has a busy dependency left alone, by what came with a value.
+    pub(super) fn heed_value(&self, ticket: &Ticket<'_>, class: Class, value: &T, now: Mono) {
         if class == Class::Busy {
-            let advice = self.advice_of_value(value);
-            self.dependency.0.seat.heed(class, advice, now);
+            ticket.heed(class, self.advice_of_value(value), now);
         }
     }
 
-    /// Leaves a busy dependency alone, by what came with an error.
-    pub(super) fn heed_error(&self, class: Class, error: &E, now: Mono) {
+    /// Has a busy dependency left alone, by what came with an error.
+    pub(super) fn heed_error(&self, ticket: &Ticket<'_>, class: Class, error: &E, now: Mono) {
         if class == Class::Busy {
-            let advice = self.advice_of_error(error);
-            self.dependency.0.seat.heed(class, advice, now);
+            ticket.heed(class, self.advice_of_error(error), now);
         }
     }
 }

@@ -72,7 +72,7 @@ where
         match outcome {
             Outcome::AtOnce(Ok(value)) | Outcome::Later(Ok(value)) => {
                 let class = self.class_of(&value);
-                self.heed_value(class, &value, began.mono);
+                self.heed_value(ticket, class, &value, began.mono);
                 if let Some(tail) = ticket.tail().cloned()
                     && (tail.ended() != Some(WorkEnd::Well))
                 {
@@ -106,7 +106,7 @@ where
                 let class = (self.classify)(&error);
                 let now = self.now().mono;
                 let blame = !is_the_callers(class, limit, now);
-                self.heed_error(class, &error, now);
+                self.heed_error(ticket, class, &error, now);
                 ticket.settle(class, blame, now);
                 if let (Class::Gone, Some(key)) = (class, key) {
                     self.memory.retire(key, began.mono);

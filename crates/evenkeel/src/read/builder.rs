@@ -5,8 +5,8 @@
 use std::{fmt, marker::PhantomData, mem, sync::Arc, time::Duration};
 
 use evenkeel_core::{
-    Advice, Class, Keep, LimitRules, Problem, Problems, RampRules, ReadDraft, RetryRules, Row, RungRule,
-    WhenBusy,
+    Advice, Class, Criticality, Keep, LimitRules, Problem, Problems, RampRules, ReadDraft, RetryRules, Row,
+    RungRule, WhenBusy,
 };
 
 use crate::{
@@ -17,7 +17,7 @@ use crate::{
     hold::HoldSlot,
     key::{self, Scope},
     memory::Memory,
-    read::{Read, build_refresh, shared::Inner},
+    read::{Read, build_refresh, draws::Draws, shared::Inner},
 };
 
 /// One rung of a ladder with what it needs. Made by [`stale`] and [`default`].
@@ -101,10 +101,10 @@ type Of<T, R> = Option<Box<dyn Fn(&T) -> R + Send + Sync>>;
 /// A Read contract, being written. Nothing is on unless declared.
 #[must_use = "a contract does nothing until it is built"]
 pub struct ReadBuilder<T, C = Unclassified, S = ()> {
-    engine: Engine,
+    pub(super) engine: Engine,
     pub(super) draft: ReadDraft,
     own: DependencyBuilder,
-    from: Option<Dependency>,
+    pub(super) from: Option<Dependency>,
     default: Option<Box<dyn Fn() -> T + Send + Sync>>,
     keep_if: Of<T, bool>,
     terms: Of<T, Terms>,
@@ -240,6 +240,19 @@ impl<T, C, S> ReadBuilder<T, C, S> {
     /// Lets traffic back by these rules after the breaker has closed, see [`DependencyBuilder::ramp_rules`].
     pub fn ramp_rules(self, rules: RampRules) -> Self {
         self.own(|own| own.ramp_rules(rules))
+    }
+
+    /// Says how much its calls matter where permits are scarce, unless a handle says otherwise, see
+    /// [`Read::with_criticality`]: those that matter less are refused first. Without this they are
+    /// [`Criticality::Critical`].
+    pub fn criticality(mut self, criticality: Criticality) -> Self {
+        self.draft.criticality = criticality;
+        self
+    }
+
+    /// Lets calls wait for a permit, see [`DependencyBuilder::queue`].
+    pub fn queue(self, length: u32, longest_wait: Duration) -> Self {
+        self.own(|own| own.queue(length, longest_wait))
     }
 
     /// Asks once more after an outage, see [`DependencyBuilder::retry`].
@@ -565,10 +578,13 @@ impl<T, C, S> ReadBuilder<T, C, S> {
             flights: (contract.coalesce() || contract.refreshes()).then(|| Arc::new(Flights::new())),
             copy_error: copy,
             untimed: self.untimed,
+            draws: Draws::new(self.engine.draw_seed()),
             contract,
         };
         Ok(Read {
+            criticality: inner.contract.criticality(),
             inner: Arc::new(inner),
+            alternate: None,
             scope: PhantomData,
         })
     }

@@ -3,22 +3,26 @@
 //! It refuses to serve anything that the contract does not list.
 
 mod again;
+mod alternate;
 mod apart;
 mod attempt;
 mod build_refresh;
 mod builder;
+mod draws;
 mod held;
 mod owned;
 mod refresh;
 mod repeat;
 mod running;
+mod seat;
 mod shared;
 mod slow;
 
 use std::{fmt, marker::PhantomData, pin::pin, sync::Arc, time::SystemTime};
 
-use evenkeel_core::{Asker, Mono, Problems, ReadContract, Step};
+use evenkeel_core::{Asker, Criticality, Mono, Problems, ReadContract, Reason, Refusal, Step};
 
+pub use alternate::AlternateBuilder;
 pub use builder::{Classified, Classifier, LadderRung, ReadBuilder, Terms, Unclassified, default, stale};
 pub use held::{Bring, Held, Moment, Together};
 
@@ -36,6 +40,7 @@ use crate::{
     ticket::{Call, Permit},
 };
 use again::Repeat;
+use alternate::Alternate;
 use running::Running;
 use shared::Inner;
 
@@ -81,6 +86,9 @@ use shared::Inner;
 /// ```
 pub struct Read<T, E, S = ()> {
     inner: Arc<Inner<T, E>>,
+    /// How much the calls of this handle matter.
+    criticality: Criticality,
+    alternate: Option<Arc<Alternate<T, E, S>>>,
     scope: PhantomData<fn(S)>,
 }
 
@@ -88,6 +96,8 @@ impl<T, E, S> Clone for Read<T, E, S> {
     fn clone(&self) -> Self {
         Self {
             inner: Arc::clone(&self.inner),
+            criticality: self.criticality,
+            alternate: self.alternate.clone(),
             scope: PhantomData,
         }
     }
@@ -182,11 +192,15 @@ where
         Fut: Future<Output = Result<T, E>>,
     {
         let mut place = Key::new();
-        let key = match self.inner.key_of(&mut place, scope, key) {
+        let asked_for = key;
+        let key = match self.inner.key_of(&mut place, scope, asked_for) {
             Ok(key) => key,
             Err(misuse) => return Err(self.inner.misused(misuse)),
         };
-        let (mut running, first) = Running::begin(&self.inner, key, None, asker);
+        let spare = self.alternate.as_deref();
+        let ask = spare.map(|spare| spare.work(scope, asked_for));
+        let (mut running, first) = Running::begin(&self.inner, key, None, asker, self.criticality);
+        running.spare = spare.zip(ask.as_ref()).map(|(spare, ask)| spare.for_call(ask));
         match running.start(first) {
             Step::Admit => {}
             Step::Refresh => {
@@ -194,12 +208,20 @@ where
                     return end;
                 }
             }
-            end @ (Step::Look | Step::Attempt(_) | Step::Serve(..) | Step::Refuse | Step::Fail) => {
-                return running.finish(end);
+            end @ Step::Serve(..) => return running.finish(end),
+            rest @ (Step::Look | Step::Attempt(_) | Step::Alternate | Step::Refuse | Step::Fail) => {
+                return running.conclude(rest).await;
             }
         }
-        match running.admit(Lent::Borrowed(&self.inner.dependency.0)) {
-            Err(refusal) => running.refused(refusal),
+        if let Some(until) = running.cooling().filter(|_| asker == Asker::Traffic) {
+            let rest = running.refused(Refusal {
+                reason: Reason::CoolDown,
+                retry_at: Some(until),
+            });
+            return running.conclude(rest).await;
+        }
+        let next = match running.seat(Lent::Borrowed(&self.inner.dependency.0)).await {
+            Err(refusal) => Err(running.refused(refusal)),
             Ok(mut ticket) => {
                 let attempted = {
                     let (key, parked) = running.parts();
@@ -212,6 +234,10 @@ where
                 };
                 running.attempted(attempted)
             }
+        };
+        match next {
+            Ok(end) => end,
+            Err(rest) => running.conclude(rest).await,
         }
     }
 
@@ -321,11 +347,15 @@ where
         Fut: Future<Output = Result<T, E>> + Send + 'static,
     {
         let mut place = Key::new();
-        let key = match self.inner.key_of(&mut place, &scope, key.as_ref()) {
+        let asked_for = key.as_ref();
+        let key = match self.inner.key_of(&mut place, &scope, asked_for) {
             Ok(key) => key,
             Err(misuse) => return Err(self.inner.misused(misuse)),
         };
-        let (mut running, first) = Running::begin(&self.inner, key, usable, Asker::Traffic);
+        let spare = self.alternate.as_deref();
+        let ask = spare.map(|spare| spare.work(&scope, asked_for));
+        let (mut running, first) = Running::begin(&self.inner, key, usable, Asker::Traffic, self.criticality);
+        running.spare = spare.zip(ask.as_ref()).map(|(spare, ask)| spare.for_call(ask));
         running.may_outlive = matches!(manner, Manner::Outlives | Manner::Alone | Manner::Slow);
         running.is_slow = matches!(manner, Manner::Slow);
         let may_join = matches!(manner, Manner::Own | Manner::Outlives);
@@ -400,6 +430,7 @@ where
             .hold
             .put(hold, self.inner.dependency.0.engine.now().mono);
         self.inner.tell(EventKind::Held { mode, by, why, lasts });
+        self.inner.dependency.0.call_all();
         Ok(())
     }
 
@@ -432,6 +463,30 @@ impl<T, E, S> Read<T, E, S> {
     #[must_use]
     pub fn contract(&self) -> &ReadContract {
         &self.inner.contract
+    }
+
+    /// Returns a handle on the same guard whose calls matter this much where permits are scarce.
+    ///
+    /// ```
+    /// # use evenkeel::{Class, Criticality, Engine};
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let guard = Engine::system().read::<u32>("stock").concurrency(10).classify(|_: &std::fmt::Error| Class::OUTAGE).build()?;
+    /// let prefetch = guard.with_criticality(Criticality::Sheddable);
+    /// assert_eq!(*prefetch.call((), "42", |_| async { Ok(3) }).await?, 3);
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn with_criticality(&self, criticality: Criticality) -> Self {
+        Self {
+            criticality,
+            ..self.clone()
+        }
+    }
+
+    /// Returns how much its calls matter.
+    #[must_use]
+    pub const fn criticality(&self) -> Criticality {
+        self.criticality
     }
 
     /// Returns the dependency that it asks.

@@ -14,7 +14,7 @@ use crate::{
     read::{
         again::Retries,
         held::Moment,
-        running::{End, Running},
+        running::{End, Next, Running},
     },
     ticket::{Call, Permit, Ticket},
     until::{Outcome, until},
@@ -52,10 +52,29 @@ where
                 Ok(end) => return end,
                 Err(work) => work,
             },
-            end @ (Step::Look | Step::Attempt(_) | Step::Serve(..) | Step::Refuse | Step::Fail) => {
-                return self.finish(end);
+            end @ Step::Serve(..) => return self.finish(end),
+            rest @ (Step::Look | Step::Attempt(_) | Step::Alternate | Step::Refuse | Step::Fail) => {
+                return self.conclude(rest).await;
             }
         };
+        match self.asked(may_join, work).await {
+            Ok(end) => end,
+            Err(rest) => self.conclude(rest).await,
+        }
+    }
+
+    /// Asks the dependency: by itself, or together with others.
+    async fn asked<F, Fut>(&mut self, may_join: bool, work: F) -> Next<T, E>
+    where
+        F: FnOnce(Call<'static>, Option<Permit<'static>>) -> Fut + Send + 'static,
+        Fut: Future<Output = Result<T, E>> + Send + 'static,
+    {
+        if let Some(until) = self.cooling().filter(|_| may_join) {
+            return Err(self.refused(Refusal {
+                reason: Reason::CoolDown,
+                retry_at: Some(until),
+            }));
+        }
         let guard = self.guard;
         // Joining: at most twice, for a flight that vanishes is replaced once. A second one that vanishes is a fault for
         // all who waited: were each to ask by itself then, whatever broke both would meet them all at once.
@@ -68,30 +87,36 @@ where
                     Part::Join(waiter) => {
                         guard.counters.joined();
                         match self.wait(waiter).await {
-                            Waited::Ended(step) => return self.finish(step),
+                            Waited::Ended(step) => return Err(step),
                             Waited::Landed(landing) => match &*landing {
                                 Landing::Value { value, shareable, .. }
                                     if !shareable || !self.may_have(value) =>
                                 {
+                                    // What may not be handed over may have been kept meanwhile, for this caller too.
+                                    if self.bring.is_some()
+                                        && let step @ Step::Serve(..) = self.look_up()
+                                    {
+                                        return Err(step);
+                                    }
                                     break;
                                 }
                                 Landing::Value { .. } | Landing::Error { .. } | Landing::Refused(_) => {
                                     return self.landed(&landing, true);
                                 }
                             },
-                            Waited::Vanished if is_last => return self.broken(),
+                            Waited::Vanished if is_last => return Err(self.broken()),
                             Waited::Vanished => {}
                         }
                     }
                 }
             }
         }
-        match self.admit(Lent::Shared(Arc::clone(&guard.dependency.0))) {
-            Err(refusal) => self.refused(refusal),
+        match self.seat(Lent::Shared(Arc::clone(&guard.dependency.0))).await {
+            Err(refusal) => Err(self.refused(refusal)),
             Ok(mut ticket) => match self.in_background(&ticket) {
                 Some(runtime) => {
                     guard.probe_apart(&runtime, self.kept_under().cloned(), ticket, work);
-                    self.refused(NOT_WAITED_FOR)
+                    Err(self.refused(NOT_WAITED_FOR))
                 }
                 None => {
                     let retries = self.retries();
@@ -121,23 +146,26 @@ where
     }
 
     /// Starts a flight, which belongs to nobody who waits for it, and waits for it too.
-    async fn lead<F, Fut>(&mut self, runtime: &Handle, flight: Flight<T, E>, work: F) -> End<T, E>
+    async fn lead<F, Fut>(&mut self, runtime: &Handle, flight: Flight<T, E>, work: F) -> Next<T, E>
     where
         F: FnOnce(Call<'static>, Option<Permit<'static>>) -> Fut + Send + 'static,
         Fut: Future<Output = Result<T, E>> + Send + 'static,
     {
-        let mut ticket = match self.admit(Lent::Shared(Arc::clone(&self.guard.dependency.0))) {
+        let seated = self
+            .seat(Lent::Shared(Arc::clone(&self.guard.dependency.0)))
+            .await;
+        let mut ticket = match seated {
             Ok(ticket) => ticket,
             Err(refusal) => {
-                flight.land(Landing::Refused(refusal), self.now.mono);
-                return self.refused(refusal);
+                flight.land(Landing::Refused(refusal), None, self.now.mono);
+                return Err(self.refused(refusal));
             }
         };
         if let Some(runtime) = self.in_background(&ticket) {
-            flight.land(Landing::Refused(NOT_WAITED_FOR), self.now.mono);
+            flight.land(Landing::Refused(NOT_WAITED_FOR), None, self.now.mono);
             self.guard
                 .probe_apart(&runtime, self.kept_under().cloned(), ticket, work);
-            return self.refused(NOT_WAITED_FOR);
+            return Err(self.refused(NOT_WAITED_FOR));
         }
         let dependency = &self.guard.dependency.0;
         ticket.limit = if ticket.is_probe() {
@@ -160,23 +188,22 @@ where
                 .await;
         });
         match self.wait(waiter).await {
-            Waited::Ended(step) => self.finish(step),
+            Waited::Ended(step) => Err(step),
             Waited::Landed(landing) => self.landed(&landing, false),
             // The work broke: its panic ended the flight, and there is nothing to share.
-            Waited::Vanished => self.broken(),
+            Waited::Vanished => Err(self.broken()),
         }
     }
 
-    /// Ends a call whose attempt broke in another task.
-    fn broken(&mut self) -> End<T, E> {
-        let step = self.call.attempted(Class::Fault, false);
-        self.finish(step)
+    /// Goes on with a call whose attempt broke in another task.
+    fn broken(&mut self) -> Step {
+        self.call.attempted(Class::Fault, false)
     }
 
     /// Waits for a flight until this call's own deadline, or until it is slow and a copy can answer.
     async fn wait(&mut self, mut waiter: Waiter<T, E>) -> Waited<T, E> {
         let clock = &self.guard.dependency.0.engine.shared().clock;
-        let deadline = self.call.deadline().at();
+        let deadline = self.call.attempts_until().at();
         let slow_at = self.call.slow_at();
         let soft = slow_at.map(|at| (Some(at), true));
         for (limit, is_soft) in soft.into_iter().chain([(deadline, false)]) {
@@ -207,7 +234,7 @@ where
     }
 
     /// Ends this call by what a flight brought, as if it had asked by itself; `joined` if it was another's.
-    fn landed(&mut self, landing: &Landing<T, E>, joined: bool) -> End<T, E> {
+    fn landed(&mut self, landing: &Landing<T, E>, joined: bool) -> Next<T, E> {
         match landing {
             // Only the starter's call may depend on how the work ends: what others share is whole.
             Landing::Value {
@@ -218,15 +245,15 @@ where
                 ..
             } => {
                 let tail = tail.clone().filter(|_| !joined);
-                self.live(value.clone(), *began, *kept, joined, tail)
+                Ok(self.live(value.clone(), *began, *kept, joined, tail))
             }
-            Landing::Refused(refusal) => self.refused(*refusal),
+            Landing::Refused(refusal) => Err(self.refused(*refusal)),
             Landing::Error { class, error, probe } => {
                 let copied = error
                     .as_ref()
                     .zip(self.guard.copy_error)
                     .map(|(error, copy)| copy(error));
-                self.failed(*class, copied, *probe)
+                Err(self.failed(*class, copied, *probe))
             }
         }
     }

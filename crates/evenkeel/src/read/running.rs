@@ -5,7 +5,8 @@
 use std::{sync::Arc, time::Duration};
 
 use evenkeel_core::{
-    Asker, Class, Ending, Facts, HoldMode, Mono, Now, ReadCall, Reason, Refusal, Rung, Step, Wall,
+    Asker, Class, Criticality, Ending, Facts, HoldMode, Mono, Now, ReadCall, Reason, Refusal, Rung, Skipped,
+    Step, Wall,
 };
 
 use crate::{
@@ -17,15 +18,18 @@ use crate::{
     read::{
         Usable,
         again::{Repeat, Retries},
+        alternate::Spare,
         attempt::Attempted,
         held::{Bring, Held, Moment},
         shared::Inner,
     },
-    tail::Tail,
+    tail::{Answered, Tail},
     ticket::Ticket,
 };
 
 pub(crate) type End<T, E> = Result<Answer<T, E>, Unanswered<E>>;
+/// The end of a call, or the step by which its ladder goes on.
+pub(crate) type Next<T, E> = Result<End<T, E>, Step>;
 
 /// What was looked up last.
 enum Found<T> {
@@ -43,6 +47,7 @@ pub(crate) struct Running<'c, T, E> {
     /// Brings the caller's own copy, in place of the store of snapshots.
     pub(super) bring: Option<Bring<'c, T>>,
     asker: Asker,
+    pub(super) criticality: Criticality,
     /// The time of the latest decision.
     pub(super) now: Now,
     observes: bool,
@@ -55,6 +60,10 @@ pub(crate) struct Running<'c, T, E> {
     found: Option<Found<T>>,
     pub(super) retry_at: Option<Mono>,
     pub(super) cause: Option<E>,
+    /// The alternate, until it is asked.
+    pub(super) spare: Option<Spare<'c, T, E>>,
+    /// The error of the alternate.
+    pub(super) alternate_cause: Option<E>,
     /// Whether the call waits; see [`crate::parked`].
     pub(super) parked: bool,
     /// Nothing could have ended it in time.
@@ -75,6 +84,7 @@ where
         key: Option<&'c Key>,
         usable: Usable<'c, T>,
         asker: Asker,
+        criticality: Criticality,
     ) -> (Self, Step) {
         let now = guard.now();
         let (hold, retry_at) = match guard.look(now.mono) {
@@ -106,6 +116,7 @@ where
             usable,
             bring: None,
             asker,
+            criticality,
             now,
             observes,
             may_outlive: false,
@@ -114,6 +125,8 @@ where
             found: None,
             retry_at,
             cause: None,
+            spare: None,
+            alternate_cause: None,
             parked: false,
             is_untimed: false,
             counted: false,
@@ -137,7 +150,8 @@ where
         &mut self,
         dependency: Lent<'d, dependency::Inner>,
     ) -> Result<Ticket<'d>, Refusal> {
-        let mut ticket = dependency::Inner::admit(dependency, self.now, self.asker, self.observes)?;
+        let mut ticket =
+            dependency::Inner::admit(dependency, self.criticality, self.now, self.asker, self.observes)?;
         if let Step::Attempt(limit) = self.call.admitted(ticket.began.mono) {
             ticket.limit = limit;
         }
@@ -148,14 +162,20 @@ where
         Ok(ticket)
     }
 
+    /// Tells whether the call may wait for a permit: a person who probes is told at once.
+    pub(super) fn may_queue(&self) -> bool {
+        self.asker == Asker::Traffic
+    }
+
     /// Returns what further attempts of this call need, where its work may be repeated.
     pub(super) fn retries(&mut self) -> Option<Retries<T, E>> {
         let work = self.again.take()?;
-        let deadline = self.call.deadline();
+        let deadline = self.call.attempts_until();
         Some(Retries {
             work,
             deadline,
             ends: deadline.at(),
+            criticality: self.criticality,
             observes: self.observes,
         })
     }
@@ -164,39 +184,42 @@ where
     pub(crate) fn start(&mut self, first: Step) -> Step {
         match first {
             Step::Look => self.look_up(),
-            Step::Admit | Step::Attempt(_) | Step::Refresh | Step::Serve(..) | Step::Refuse | Step::Fail => {
-                first
-            }
+            Step::Admit
+            | Step::Attempt(_)
+            | Step::Refresh
+            | Step::Alternate
+            | Step::Serve(..)
+            | Step::Refuse
+            | Step::Fail => first,
         }
     }
 
-    /// Ends a call that was refused admission: by the ladder, or not at all.
-    pub(crate) fn refused(&mut self, refusal: Refusal) -> End<T, E> {
+    /// Goes on with a call that was refused admission: by the ladder, or not at all.
+    pub(crate) fn refused(&mut self, refusal: Refusal) -> Step {
         self.retry_at = refusal.retry_at;
-        let step = self.call.refused(refusal.reason);
-        self.finish(step)
+        self.call.refused(refusal.reason)
     }
 
-    /// Ends a call whose attempt has ended.
+    /// Ends a call whose attempt brought a value, or goes on with it.
     #[inline(always)]
-    pub(crate) fn attempted(&mut self, attempted: Attempted<T, E>) -> End<T, E> {
+    pub(crate) fn attempted(&mut self, attempted: Attempted<T, E>) -> Next<T, E> {
         match attempted {
             Attempted::Value {
                 value,
                 began,
                 kept,
                 tail,
-            } => self.live(value, began, kept, false, tail),
-            Attempted::Error { class, error, probe } => self.failed(class, error, probe),
+            } => Ok(self.live(value, began, kept, false, tail)),
+            Attempted::Error { class, error, probe } => Err(self.failed(class, error, probe)),
             Attempted::Untimed => {
                 self.is_untimed = true;
-                self.failed(Class::Fault, None, false)
+                Err(self.failed(Class::Fault, None, false))
             }
         }
     }
 
-    /// Ends a call whose attempt brought no value: by the ladder, or not at all.
-    pub(crate) fn failed(&mut self, class: Class, error: Option<E>, probe: bool) -> End<T, E> {
+    /// Goes on with a call whose attempt brought no value: by the ladder, or not at all.
+    pub(crate) fn failed(&mut self, class: Class, error: Option<E>, probe: bool) -> Step {
         self.now = self.guard.now();
         self.cause = error;
         // An error that a classifier calls an answer is the dependency's own; there is no value in it.
@@ -205,8 +228,7 @@ where
         } else {
             class
         };
-        let step = self.call.attempted(class, probe);
-        self.finish(step)
+        self.call.attempted(class, probe)
     }
 
     /// Ends a call that has nobody left to ask. Calls itself at most once for each rung of the ladder: a step
@@ -218,6 +240,11 @@ where
                 self.finish(next)
             }
             Step::Serve(rung, age) => self.serve(rung, age),
+            // It was asked before, where this call could ask it.
+            Step::Alternate => {
+                let next = self.call.alternate_skipped(Skipped::Failed);
+                self.finish(next)
+            }
             Step::Fail => Err(self.unanswered(Ending::Failed)),
             // An attempt follows an admission and nothing else, and whoever was admitted does not come here.
             Step::Refuse | Step::Admit | Step::Attempt(_) | Step::Refresh => {
@@ -233,6 +260,9 @@ where
             Moment::BeforeAsking
         };
         let facts = self.look(moment);
+        if let Some(chance) = self.guard.chance(facts) {
+            self.call.draw(chance);
+        }
         self.call.found(facts, self.now.mono)
     }
 
@@ -259,6 +289,7 @@ where
     }
 
     /// Answers with what the attempt brought. Where `tail` is set, the ending is counted when the work has ended.
+    #[inline(always)]
     pub(super) fn live(
         &mut self,
         value: T,
@@ -267,24 +298,51 @@ where
         joined: bool,
         tail: Option<Arc<Tail>>,
     ) -> End<T, E> {
+        let answer = self.answered(Rung::Live, value, began, tail);
+        answer.map(|answer| Answer {
+            joined,
+            kept,
+            ..answer
+        })
+    }
+
+    /// Answers with what was asked for this call, of the dependency or of the alternate.
+    #[inline(always)]
+    pub(super) fn answered(
+        &mut self,
+        rung: Rung,
+        value: T,
+        began: Now,
+        tail: Option<Arc<Tail>>,
+    ) -> End<T, E> {
+        let reason = if rung == Rung::Live {
+            None
+        } else {
+            self.call.reason()
+        };
         match tail {
-            None => self.count(Ending::Answered(Rung::Live), None),
+            None => self.count(Ending::Answered(rung), reason),
             Some(tail) => {
                 self.counted = true;
                 self.count_skips();
-                tail.answers(Arc::clone(self.guard) as _);
+                tail.answers(Answered {
+                    guard: Arc::clone(self.guard) as _,
+                    rung,
+                    reason,
+                });
             }
         }
         Ok(Answer {
             value,
-            rung: Rung::Live,
+            rung,
             age: Some(Duration::ZERO),
             observed: Some(began.wall),
-            reason: None,
+            reason,
             skipped: self.call.skips(),
-            cause: None,
-            joined,
-            kept,
+            cause: self.cause.take(),
+            alternate_cause: None,
+            joined: false,
+            kept: false,
         })
     }
 
@@ -297,7 +355,7 @@ where
                 Found::Brought(value, observed_wall) => (value, observed_wall),
             }),
             Rung::Default => self.guard.default.as_ref().map(|default| (default(), None)),
-            Rung::Live => None,
+            Rung::Live | Rung::Alternate => None,
         };
         let Some((value, observed)) = found else {
             return Err(self.unanswered(Ending::Refused));
@@ -305,6 +363,7 @@ where
         let reason = self.call.reason();
         self.count(Ending::Answered(rung), reason);
         let (skipped, cause) = (self.call.skips(), self.cause.take());
+        let alternate_cause = self.alternate_cause.take();
         Ok(Answer {
             value,
             rung,
@@ -313,6 +372,7 @@ where
             reason,
             skipped,
             cause,
+            alternate_cause,
             joined: false,
             kept: false,
         })
@@ -330,6 +390,7 @@ where
             skipped: self.call.skips(),
             retry_after: self.retry_at.map(|at| at.since(self.now.mono)),
             cause: self.cause.take(),
+            alternate_cause: self.alternate_cause.take(),
             misuse: self.is_untimed.then_some(Misuse::NoTimer),
         }
     }

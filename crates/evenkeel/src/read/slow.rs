@@ -12,7 +12,7 @@ use crate::{
     read::{
         again::Retries,
         held::Moment,
-        running::{End, Running},
+        running::{Next, Running},
         shared::Inner,
     },
     ticket::{Call, Permit, Ticket},
@@ -38,7 +38,7 @@ where
         mut ticket: Ticket<'static>,
         retries: Option<Retries<T, E>>,
         work: F,
-    ) -> End<T, E>
+    ) -> Next<T, E>
     where
         F: FnOnce(Call<'static>, Option<Permit<'static>>) -> Fut + Send + 'static,
         Fut: Future<Output = Result<T, E>> + Send + 'static,
@@ -61,7 +61,7 @@ where
                 self.now = self.guard.now();
                 if let Some(step) = self.slow() {
                     drop(runtime.spawn(async move { drop(attempt.await) }));
-                    return self.finish(step);
+                    return Err(step);
                 }
                 park(&mut self.parked, attempt.as_mut()).await
             }

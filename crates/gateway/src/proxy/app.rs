@@ -31,12 +31,13 @@ use crate::{
 };
 
 /// Requests that never became a call, by what was wrong with them.
-pub(crate) const MISDIRECTED: [ProblemKind; 5] = [
+pub(crate) const MISDIRECTED: [ProblemKind; 6] = [
     ProblemKind::BadRequest,
     ProblemKind::NoSuchRoute,
     ProblemKind::MethodNotAllowed,
     ProblemKind::MethodNotImplemented,
     ProblemKind::BodyTooLarge,
+    ProblemKind::NothingKept,
 ];
 
 /// A gateway without its sockets.
@@ -173,6 +174,20 @@ impl App {
         (self.memory.count(), self.memory.bytes())
     }
 
+    /// Returns the shelf of the routes that cache.
+    #[must_use]
+    pub const fn shelf(&self) -> &Shelf {
+        &self.shelf
+    }
+
+    /// Returns how many attempts of the route of this name are shared right now, and how many keys are remembered as
+    /// not shareable.
+    #[must_use]
+    pub fn flights(&self, route: &str) -> Option<(usize, usize)> {
+        let route = self.routes.iter().find(|known| *known.name == *route)?;
+        Some(route.guard.flights())
+    }
+
     /// Returns the bytes of bodies that are being held back.
     #[must_use]
     pub fn buffered(&self) -> usize {
@@ -287,6 +302,9 @@ fn dependencies(
         }
         if let Some(rules) = &dependency.ramp {
             builder = builder.ramp_rules(rules.clone());
+        }
+        if let Some(rules) = dependency.queue {
+            builder = builder.queue(rules.length, rules.longest_wait);
         }
         if let Some(rules) = dependency.retry {
             builder = builder.retry(rules);

@@ -48,5 +48,5 @@ pub use upstream::{IDLE_MAX, SWEEP_EVERY};
 
 pub(crate) use authority::of_request;
 pub(crate) use keep::Why;
-pub(crate) use route::Route;
+pub(crate) use route::{Route, Validated};
 pub(crate) use server::{Connections, Stop, serve, serve_with};

@@ -105,9 +105,9 @@ const fn kind_of(reason: Option<Reason>) -> ProblemKind {
         Some(Reason::TimedOut) => ProblemKind::TimedOut,
         // What is served while the dependency is being asked is never refused.
         Some(Reason::Fault | Reason::Slow | Reason::Revalidating) | None => ProblemKind::Fault,
-        Some(Reason::BreakerOpen | Reason::Ramping) => ProblemKind::BreakerOpen,
+        Some(Reason::BreakerOpen | Reason::Ramping | Reason::CoolDown) => ProblemKind::BreakerOpen,
         Some(Reason::ProbeFailed) => ProblemKind::ProbeFailed,
-        Some(Reason::AtCapacity) => ProblemKind::AtCapacity,
+        Some(Reason::AtCapacity | Reason::QueueExpired | Reason::Shed) => ProblemKind::AtCapacity,
         Some(Reason::Held) => ProblemKind::Held,
     }
 }
@@ -129,7 +129,9 @@ mod tests {
     #[test]
     fn the_status_follows_from_the_first_cause() {
         let status = |reason| kind_of(reason).status().as_u16();
-        let expected = [502, 504, 502, 502, 502, 500, 503, 503, 503, 503, 503, 500, 500];
+        let expected = [
+            502, 504, 502, 502, 502, 500, 503, 503, 503, 503, 503, 503, 503, 503, 500, 500,
+        ];
         assert_eq!(Reason::ALL.map(|reason| status(Some(reason))), expected);
         assert_eq!(status(None), 500);
     }
@@ -159,6 +161,7 @@ mod tests {
                     skipped: evenkeel::Skips::default(),
                     retry_after: wait,
                     cause: None,
+                    alternate_cause: None,
                     misuse: None,
                 };
                 let response = unanswered(&end, true, || 0);

@@ -43,6 +43,27 @@ impl Scope for Whose {
     }
 }
 
+/// What the dependency said when it was asked whether a copy still holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Validated {
+    /// It does.
+    NotModified,
+    /// Something else has taken its place.
+    Replaced,
+}
+
+impl Validated {
+    pub(crate) const ALL: [Self; 2] = [Self::NotModified, Self::Replaced];
+
+    /// Returns the stable word.
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::NotModified => "not-modified",
+            Self::Replaced => "replaced",
+        }
+    }
+}
+
 /// A route, ready to serve.
 #[derive(Debug)]
 pub(crate) struct Route {
@@ -64,11 +85,12 @@ pub(crate) struct Route {
     pub(super) keep_if: KeepIf,
     pub(super) max_body: usize,
     /// Its use of the shelf; `None` where it always asks.
-    pub(super) cache: Option<HttpCache>,
+    pub(crate) cache: Option<HttpCache>,
     /// Fields of requests that are brought into one spelling.
     pub(super) normalise: Vec<HeaderName>,
     ignored_cookies: IgnoredCookies,
     not_kept: [AtomicU64; Why::COUNT],
+    validations: [AtomicU64; Validated::ALL.len()],
     turns: AtomicU32,
 }
 
@@ -108,7 +130,8 @@ impl Route {
             .classify(Trouble::class)
             .class_of(Reply::class)
             .ladder(rungs)
-            .when_busy(route.when_busy);
+            .when_busy(route.when_busy)
+            .criticality(route.criticality);
         let keeps = cache.is_none() && route.stale().is_some();
         if keeps {
             builder = builder
@@ -126,6 +149,9 @@ impl Route {
         }
         if let Some(soft) = route.refresh.soft_timeout {
             builder = builder.soft_timeout(soft);
+        }
+        if let Some(span) = route.refresh.cool_down {
+            builder = builder.cool_down(span);
         }
         if cache.is_some() {
             // Each copy says for itself for how long it is fresh.
@@ -157,6 +183,7 @@ impl Route {
                 .map_or_else(Vec::new, |caching| caching.normalise.clone()),
             ignored_cookies: route.ignored_cookies.clone(),
             not_kept: std::array::from_fn(|_| AtomicU64::new(0)),
+            validations: std::array::from_fn(|_| AtomicU64::new(0)),
             turns: AtomicU32::new(0),
         })
     }
@@ -183,6 +210,26 @@ impl Route {
         self.not_kept
             .get(why.index())
             .map_or(0, |count| count.load(Ordering::Relaxed))
+    }
+
+    /// Counts an answer to a validation.
+    pub(super) fn note_validated(&self, result: Validated) {
+        let [not_modified, replaced] = &self.validations;
+        let count = match result {
+            Validated::NotModified => not_modified,
+            Validated::Replaced => replaced,
+        };
+        count.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Returns how many answers to validations said this.
+    pub(crate) fn validations(&self, result: Validated) -> u64 {
+        let [not_modified, replaced] = &self.validations;
+        let count = match result {
+            Validated::NotModified => not_modified,
+            Validated::Replaced => replaced,
+        };
+        count.load(Ordering::Relaxed)
     }
 
     /// Reads the scope parts of a request.

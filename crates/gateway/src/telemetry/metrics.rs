@@ -15,7 +15,7 @@ use prometheus_client::{
 };
 
 use super::series::{self, Kind, Series};
-use crate::proxy::{App, Connections, Why};
+use crate::proxy::{App, Connections, Validated, Why};
 
 /// Exports the series of one gateway.
 pub(crate) struct Metrics(Registry);
@@ -67,7 +67,7 @@ impl Scrape {
             .app
             .routes
             .iter()
-            .map(|route| (&*route.name, route.guard.counts(), Reach::of(route)))
+            .map(|route| (&*route.name, route.guard.counts(), Reach::of(route, &self.app)))
             .collect();
         let calls = routes.iter().flat_map(|(route, counts, reach)| {
             Ending::ALL
@@ -98,10 +98,14 @@ impl Scrape {
             .zip(&routes)
             .flat_map(|(route, (name, counts, reach))| {
                 // Two of the words are said by the store of snapshots as well as by the shelf.
-                let by_the_store = |why| match why {
-                    Why::TooBig => counts.not_kept(evenkeel::NotKept::TooBig),
-                    Why::Superseded => counts.not_kept(evenkeel::NotKept::Superseded),
-                    _ => 0,
+                let by_the_store = |why| {
+                    [
+                        (Why::TooBig, evenkeel::NotKept::TooBig),
+                        (Why::Superseded, evenkeel::NotKept::Superseded),
+                    ]
+                    .into_iter()
+                    .find(|(own, _)| *own == why)
+                    .map_or(0, |(_, theirs)| counts.not_kept(theirs))
                 };
                 Why::all()
                     .map(move |why| (why.as_str(), route.not_kept(why) + by_the_store(why)))
@@ -119,7 +123,12 @@ impl Scrape {
                 .map(|end| (vec![*route, end.as_str()], counts.refreshes(end)))
                 .filter(|(_, count)| *count > 0 || reach.revalidates)
         });
-        out.write(&series::REFRESHES, refreshes)
+        out.write(&series::REFRESHES, refreshes)?;
+        let validations = self.app.routes.iter().filter(|route| route.cache.is_some());
+        let validations = validations.flat_map(|route| {
+            Validated::ALL.map(|result| (vec![&*route.name, result.as_str()], route.validations(result)))
+        });
+        out.write(&series::VALIDATIONS, validations)
     }
 
     fn passes(&self, out: &mut Out<'_>) -> fmt::Result {
@@ -151,6 +160,11 @@ impl Scrape {
                 .map(move |(class, count)| (vec![dependency.name(), class.as_str()], count))
         });
         out.write(&series::ATTEMPTS, attempts)?;
+        let queues = || all().filter_map(|one| Some((one, one.contract().queue()?.length)));
+        let waiting = queues().map(|(one, _)| (vec![one.name()], u64::from(one.status().waiting)));
+        out.write(&series::QUEUE_WAITING, waiting)?;
+        let lengths = queues().map(|(one, length)| (vec![one.name()], u64::from(length)));
+        out.write(&series::QUEUE_LIMIT, lengths)?;
         let with_retries = || all().filter(|one| one.contract().retry().is_some());
         let made = with_retries().map(|one| (vec![one.name()], one.retries().made));
         out.write(&series::RETRIES, made)?;
@@ -254,6 +268,10 @@ impl Scrape {
         out.write(&series::SNAPSHOTS, one(app.memory.count() as u64))?;
         out.write(&series::SNAPSHOT_BYTES, one(app.memory.bytes()))?;
         out.write(&series::SNAPSHOT_BYTES_LIMIT, one(app.memory.limit()))?;
+        out.write(&series::SHELF_URIS, one(app.shelf.uris() as u64))?;
+        out.write(&series::SHELF_BYTES, one(app.shelf.bytes()))?;
+        out.write(&series::SHELF_BYTES_LIMIT, one(app.shelf.limit()))?;
+        out.write(&series::SHELF_EVICTIONS, one(app.shelf.evicted()))?;
         out.write(&series::BUFFERED_BYTES, one(app.buffers.used() as u64))?;
         out.write(&series::REQUESTS_IN_FLIGHT, one(app.requests_in_flight() as u64))?;
         out.write(&series::CLIENT_CONNECTIONS, one(self.connections.count() as u64))?;
@@ -283,25 +301,39 @@ fn unix_seconds(now: Now, at: evenkeel::Mono) -> u64 {
 #[derive(Clone, Copy, Debug)]
 struct Reach {
     keeps: bool,
+    has_alternate: bool,
     has_default: bool,
     has_breaker: bool,
     has_ramp: bool,
     is_limited: bool,
+    has_queue: bool,
+    /// Another route of its dependency matters more.
+    may_be_shed: bool,
     refuses_when_busy: bool,
     has_soft_timeout: bool,
+    cools_down: bool,
     revalidates: bool,
+    has_fresh: bool,
 }
 
 impl Reach {
-    fn of(route: &crate::proxy::Route) -> Self {
+    fn of(route: &crate::proxy::Route, app: &App) -> Self {
         let contract = route.guard.contract();
         let ladder = contract.ladder();
+        let may_be_shed = app.routes.iter().any(|other| {
+            other.guard.dependency().name() == route.guard.dependency().name()
+                && other.guard.criticality() > route.guard.criticality()
+        });
         Self {
             keeps: contract.keeps_snapshots(),
+            has_alternate: ladder.has_alternate(),
             has_default: ladder.has_default(),
             refuses_when_busy: contract.when_busy() == WhenBusy::Refuse,
+            cools_down: contract.refresh().cool_down.is_some(),
             has_soft_timeout: contract.soft_timeout().is_some(),
             revalidates: contract.refreshes(),
+            may_be_shed,
+            has_fresh: contract.looks_first(),
             ..Self::without_rungs(route.guard.dependency())
         }
     }
@@ -310,28 +342,39 @@ impl Reach {
     fn without_rungs(dependency: &Dependency) -> Self {
         Self {
             keeps: false,
+            has_alternate: false,
             has_default: false,
             has_breaker: dependency.contract().breaker().is_some(),
             has_ramp: dependency.contract().ramp().is_some(),
             is_limited: dependency.is_limited(),
+            has_queue: dependency.contract().queue().is_some(),
+            may_be_shed: false,
             refuses_when_busy: false,
             has_soft_timeout: false,
+            cools_down: false,
             revalidates: false,
+            has_fresh: false,
         }
     }
 
     fn reaches(&self, ending: Ending, reason: Option<Reason>) -> bool {
         let Some(reason) = reason else {
-            return matches!(
-                ending,
-                Ending::Answered(Rung::Live) | Ending::Abandoned | Ending::Cut
-            );
+            return match ending {
+                Ending::Answered(Rung::Live) | Ending::Abandoned | Ending::Cut => true,
+                Ending::Answered(Rung::Fresh) => self.has_fresh,
+                Ending::Answered(Rung::Stale | Rung::Alternate | Rung::Default)
+                | Ending::Refused
+                | Ending::Failed => false,
+            };
         };
         let possible = match reason {
             Reason::DependencyFailed | Reason::TimedOut | Reason::Cut | Reason::ErrorAnswer => true,
             Reason::BreakerOpen | Reason::ProbeFailed => self.has_breaker,
             Reason::Ramping => self.has_ramp,
             Reason::AtCapacity => self.is_limited,
+            Reason::QueueExpired => self.has_queue,
+            Reason::Shed => self.is_limited && self.may_be_shed,
+            Reason::CoolDown => self.cools_down,
             Reason::Slow => self.has_soft_timeout,
             Reason::Revalidating => self.revalidates,
             Reason::Busy | Reason::Fault | Reason::Held => false,
@@ -343,6 +386,7 @@ impl Reach {
         possible
             && match ending {
                 Ending::Answered(Rung::Stale) => self.keeps && has_ladder,
+                Ending::Answered(Rung::Alternate) => self.has_alternate && has_ladder,
                 Ending::Answered(Rung::Default) => self.has_default && has_ladder,
                 Ending::Refused => !(self.has_default && has_ladder) && reason != Reason::ErrorAnswer,
                 Ending::Failed => {
@@ -393,13 +437,18 @@ mod tests {
     fn a_route_that_refuses_when_busy_has_refusals_from_the_start_and_no_busy_stand_ins() {
         let mut reach = Reach {
             keeps: true,
+            has_alternate: false,
             has_default: true,
             has_breaker: true,
             has_ramp: false,
             is_limited: true,
+            has_queue: false,
+            may_be_shed: false,
             refuses_when_busy: true,
             has_soft_timeout: false,
+            cools_down: false,
             revalidates: false,
+            has_fresh: false,
         };
         let reached = |reach: &Reach, reason| {
             [

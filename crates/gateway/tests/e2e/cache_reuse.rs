@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::kit::{Bench, NO_BREAKER, Origin, Reply, contract, in_turn};
+use crate::kit::{Bench, NO_LIMITS, Origin, Reply, contract, in_turn};
 
 /// What a route that caches has in its contract.
 pub(crate) const ORIGIN: &str = "freshness = \"origin\"";
@@ -13,7 +13,7 @@ const fn secs(seconds: u64) -> Duration {
 
 pub(crate) async fn bench(origin: &Origin, more: &str) -> Bench {
     let route = format!("{ORIGIN}\n{more}");
-    Bench::with_manual_clock(&contract(origin.address, NO_BREAKER, &route)).await
+    Bench::with_manual_clock(&contract(origin.address, NO_LIMITS, &route)).await
 }
 
 fn lifetime(reply: Reply, value: &str) -> Reply {

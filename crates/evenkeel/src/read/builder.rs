@@ -17,7 +17,7 @@ use crate::{
     hold::HoldSlot,
     key::{self, Scope},
     memory::Memory,
-    read::{Read, build_refresh, draws::Draws, shared::Inner},
+    read::{Read, build_refresh, draws::Draws, exercise::Exercise, shared::Inner},
 };
 
 /// One rung of a ladder with what it needs. Made by [`stale`] and [`default`].
@@ -113,6 +113,7 @@ pub struct ReadBuilder<T, C = Unclassified, S = ()> {
     share_if: Of<T, bool>,
     weigh: Of<T, usize>,
     memory: Option<Memory<T>>,
+    pub(super) exercise: Option<Exercise<T>>,
     /// Set by [`crate::Pass`]: its work keeps the time itself.
     untimed: bool,
     classify: C,
@@ -146,6 +147,7 @@ impl<T> ReadBuilder<T> {
             share_if: None,
             weigh: None,
             memory: None,
+            exercise: None,
             untimed: false,
             classify: Unclassified(()),
             scope: PhantomData,
@@ -186,6 +188,7 @@ impl<T, C, S> ReadBuilder<T, C, S> {
             share_if: self.share_if,
             weigh: self.weigh,
             memory: self.memory,
+            exercise: self.exercise,
             untimed: self.untimed,
             classify: classify(self.classify),
             scope: PhantomData,
@@ -451,6 +454,18 @@ impl<T, C, S> ReadBuilder<T, C, S> {
                 "add it, or remove this",
             );
         }
+        if let Some(exercise) = &self.exercise {
+            problems.range(&["exercise"], u64::from(exercise.ppm()), 1, 1_000_000);
+            let stands_in = |rule: &RungRule| !matches!(rule, RungRule::Stale { .. });
+            if !self.draft.ladder.iter().any(stands_in) {
+                problems.add(
+                    "exercise",
+                    "set on a ladder without an alternate or a default",
+                    "beside one of them: a copy needs no exercise",
+                    "add one, or remove this",
+                );
+            }
+        }
         let stale = |rule: &RungRule| matches!(rule, RungRule::Stale { .. });
         let keeps = self.draft.fresh_for.is_some()
             || self.draft.refresh.own_lifetimes
@@ -565,6 +580,7 @@ impl<T, C, S> ReadBuilder<T, C, S> {
             flights: (contract.coalesce() || contract.refreshes()).then(|| Arc::new(Flights::new())),
             copy_error: copy,
             untimed: self.untimed,
+            exercise: self.exercise,
             draws: Draws::new(self.engine.draw_seed()),
             contract,
         };

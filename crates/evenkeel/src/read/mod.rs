@@ -9,6 +9,8 @@ mod attempt;
 mod build_refresh;
 mod builder;
 mod draws;
+mod exercise;
+mod finish;
 mod held;
 mod owned;
 mod refresh;

@@ -44,6 +44,7 @@ def once(row, entrants, prefix, stage, settings, result):
         short = fill(entrant.port, prefix, KEYS, settings)
         if short:
             result.absent[entrant.who] = short
+            settings.say(f"row {row.number}  {entrant.who}: {short}")
         else:
             ready.append(entrant)
     time.sleep(EXPIRY_SECS)

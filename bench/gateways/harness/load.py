@@ -13,6 +13,10 @@ from .client import CONTROL_PORT, fetch
 from .places import TOOLS
 from .process import pinned
 
+class Stuck(Exception):
+    """A load did not end in time, because its requests did not; the text says so."""
+
+
 RUN_SECS_MAX = 120
 """Longer than any load here may take."""
 
@@ -24,15 +28,9 @@ def command(kind, cpu, wanted):
 
 
 def run(kind, cpu, **wanted):
-    """Runs a load to its end and returns what it printed."""
-    told = subprocess.run(
-        command(kind, cpu, wanted),
-        stdout=subprocess.PIPE,
-        check=True,
-        timeout=RUN_SECS_MAX,
-        start_new_session=True,
-    )
-    return json.loads(told.stdout)
+    """Runs a load to its end and returns what it printed, or raises Stuck."""
+    with running(kind, cpu, **wanted) as told:
+        return told()
 
 
 @contextmanager
@@ -41,7 +39,10 @@ def running(kind, cpu, **wanted):
     process = subprocess.Popen(command(kind, cpu, wanted), stdout=subprocess.PIPE, start_new_session=True)
 
     def told():
-        printed, _ = process.communicate(timeout=RUN_SECS_MAX)
+        try:
+            printed, _ = process.communicate(timeout=RUN_SECS_MAX)
+        except subprocess.TimeoutExpired as error:
+            raise Stuck(f"{kind} load not at its end after {RUN_SECS_MAX} s") from error
         if process.returncode:
             raise subprocess.CalledProcessError(process.returncode, process.args)
         return json.loads(printed)

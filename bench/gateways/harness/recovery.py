@@ -8,13 +8,13 @@ import time
 from dataclasses import dataclass
 
 from . import load
-from .figures import Column, FigureRow, Figures, Least, Most
+from .figures import FOREIGN, Column, FigureRow, Figures, Least, Most
 from .filling import fill
-from .foreign import Watch
+from .foreign import Watch, wait_for_quiet
 from .goals import AMBITIOUS, MUST
 from .measure import start_server
 from .process import Stage
-from .recovery_sums import by_second, figures
+from .recovery_sums import GOOD, by_second, figures
 from .rows import Entrant
 from .servers import (
     EVENKEEL_CAPPED,
@@ -30,6 +30,9 @@ from .servers import (
 AT_ONCE = 20
 ORIGIN = congested(AT_ONCE, 20)
 KEYS = 1000
+TRIES_MAX = 3
+"""Runs of an entrant that is not well even before the outage; the last one counts, and shows it."""
+
 FILL_RATE = 250
 """Keys filled per second, so that they do not all expire at once."""
 
@@ -59,34 +62,39 @@ def run(row, settings):
         if settings.brief and entrant.who not in BRIEF_WHO:
             result.absent[entrant.who] = "left out of the quick run"
             continue
-        reason = recover(row, entrant, settings, result)
+        for _ in range(TRIES_MAX):
+            seen, reason = recover(row, entrant, settings)
+            if reason or seen["before"] >= GOOD:
+                break
+            settings.say(f"row {row.number}  {entrant.who}: only {seen['before']:.2f} before the outage")
         if reason:
             result.absent[entrant.who] = reason
             settings.say(f"row {row.number}  {entrant.who}: {reason}")
+            continue
+        result.add(entrant.who, seen, seen[FOREIGN])
+        current = " ".join(f"{share:.2f}" for share in seen["by_second"])
+        settings.say(f"row {row.number}  {entrant.who:<41}current in each second after it: {current}")
     return result
 
 
-def recover(row, entrant, settings, result):
-    """Adds the figures of one entrant; returns None, or why there are none."""
+def recover(row, entrant, settings):
+    """Returns the figures of one entrant and None, or None and why there are none."""
     with Stage() as stage:
         stage.start(ORIGIN, settings.load_cpu)
         if entrant.server != ORIGIN:
             _, reason = start_server(stage, entrant.server, settings)
             if reason:
-                return reason
+                return None, reason
         if row is CACHED:
             reason = fill(entrant.port, CACHED_LOAD["path"], KEYS, settings, rate=FILL_RATE)
             if reason:
-                return reason
+                return None, reason
+        wait_for_quiet(settings)
         watch = Watch(stage, settings)
         told, hung_ms, healed_ms, record = outage(row, entrant, settings)
         foreign = watch.cores()
     seen = figures(told, hung_ms, healed_ms, record, plan(settings).after)
-    seen["by_second"] = by_second(told, healed_ms)
-    result.add(entrant.who, seen, foreign)
-    current = " ".join(f"{share:.2f}" for share in seen["by_second"])
-    settings.say(f"row {row.number}  {entrant.who:<40}current in each second after it: {current}")
-    return None
+    return {**seen, "by_second": by_second(told, healed_ms), FOREIGN: foreign}, None
 
 
 def plan(settings):
@@ -117,7 +125,7 @@ def outage(row, entrant, settings):
 
 COLUMNS = (
     Column("before", "before", "{:.2f}"),
-    Column("in_outage", "200s in outage", "{:.2f}"),
+    Column("in_outage", "200s in outage", "{:.3f}"),
     Column("hits_first", "origin hits, 1st s", "{:.0f}"),
     Column("peak_first", "in flight, 1st s", "{:.0f}"),
     Column("peak_later", "later", "{:.0f}"),

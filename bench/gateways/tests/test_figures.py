@@ -130,7 +130,7 @@ class Report(unittest.TestCase):
         result = measured(recovery.CACHED, nginx=recovered(back_secs=NEVER), evenkeel=recovered())
         result.absent["varnish"] = "went home"
         lines = [" ".join(line.split()) for line in table(result).splitlines()]
-        self.assertIn("nginx 1.00 1.00 100 25 20 1.00 1.00 never 0/1", lines)
+        self.assertIn("nginx 1.00 1.000 100 25 20 1.00 1.00 never 0/1", lines)
         self.assertIn('"varnish": went home', lines)
         self.assertIn("must evenkeel back after s <= 4.0 2.0 pass", lines)
 

@@ -8,9 +8,11 @@ use core::time::Duration;
 use crate::{
     breaker::BreakerRules,
     class::{Class, Row, Table, Verdict},
+    criticality::Criticality,
     ladder::{Ladder, RungRule},
     limit::LimitRules,
     problem::Problems,
+    queue::QueueRules,
     ramp::RampRules,
     refresh::RefreshRules,
     retry::RetryRules,
@@ -43,6 +45,8 @@ pub struct DependencyDraft {
     pub learn: Option<LimitRules>,
     /// Whether and how often it is asked once more after a failure; without it, never.
     pub retry: Option<RetryRules>,
+    /// How many calls may wait for a permit, and how long; without it none waits.
+    pub queue: Option<QueueRules>,
     /// Rows of the classification table that differ from the default one, one for each class at most.
     pub rows: Vec<(Class, Row)>,
 }
@@ -57,6 +61,7 @@ pub struct DependencyContract {
     ramp: Option<RampRules>,
     learn: Option<LimitRules>,
     retry: Option<RetryRules>,
+    queue: Option<QueueRules>,
     table: Table,
 }
 
@@ -121,6 +126,9 @@ impl DependencyDraft {
         if let Some(retry) = self.retry {
             retry.check("retry", &mut problems);
         }
+        if let Some(queue) = self.queue {
+            queue.check("queue", &mut problems);
+        }
         let mut table = Table::default();
         for (index, (class, row)) in self.rows.iter().copied().enumerate() {
             let word = class.as_str();
@@ -162,6 +170,7 @@ impl DependencyDraft {
             ramp,
             learn,
             retry,
+            queue,
             ..
         } = self;
         problems.or(DependencyContract {
@@ -172,6 +181,7 @@ impl DependencyDraft {
             ramp,
             learn,
             retry,
+            queue,
             table,
         })
     }
@@ -220,6 +230,12 @@ impl DependencyContract {
         self.retry.as_ref()
     }
 
+    /// Returns the bounds of the queue for permits.
+    #[must_use]
+    pub const fn queue(&self) -> Option<&QueueRules> {
+        self.queue.as_ref()
+    }
+
     /// Returns how long an attempt that ran into its limit still counts as in flight: only where a limit is learned.
     #[must_use]
     pub fn linger(&self) -> Duration {
@@ -252,6 +268,8 @@ pub struct ReadDraft {
     pub when_busy: WhenBusy,
     /// Whether concurrent calls for one key may share one attempt.
     pub coalesce: bool,
+    /// How much its calls matter where permits are scarce, unless a call says otherwise.
+    pub criticality: Criticality,
     /// What copies may do before anybody is asked, beside `fresh_for`.
     pub refresh: RefreshRules,
 }
@@ -266,6 +284,7 @@ pub struct ReadContract {
     exact: bool,
     when_busy: WhenBusy,
     coalesce: bool,
+    criticality: Criticality,
     refresh: RefreshRules,
 }
 
@@ -344,6 +363,7 @@ impl ReadDraft {
             exact,
             when_busy,
             coalesce,
+            criticality,
             refresh,
             ..
         } = self;
@@ -355,6 +375,7 @@ impl ReadDraft {
             exact,
             when_busy,
             coalesce,
+            criticality,
             refresh,
         })
     }
@@ -401,6 +422,12 @@ impl ReadContract {
     #[must_use]
     pub const fn coalesce(&self) -> bool {
         self.coalesce
+    }
+
+    /// Returns how much its calls matter, unless a call says otherwise.
+    #[must_use]
+    pub const fn criticality(&self) -> Criticality {
+        self.criticality
     }
 
     /// Returns what copies may do before anybody is asked, beside [`ReadContract::fresh_for`].

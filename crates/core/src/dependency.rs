@@ -9,6 +9,7 @@ use crate::{
     bulkhead::{Bulkhead, acquire_all},
     class::{Class, Outage, Verdict},
     contract::DependencyContract,
+    criticality::{Criticality, Priorities},
     lane::Lane,
     limit::meter::{Meter, Told},
     pass::{Pass, Refusal, Through},
@@ -19,6 +20,7 @@ use crate::{
 };
 
 mod again;
+mod priority;
 
 use again::Again;
 
@@ -44,6 +46,7 @@ pub struct Dependency<L> {
     bulkhead: Option<Bulkhead>,
     resources: Vec<Arc<Bulkhead>>,
     again: Again,
+    priorities: Priorities,
 }
 
 impl<L: Exclusive<Steering>> Dependency<L> {
@@ -58,6 +61,7 @@ impl<L: Exclusive<Steering>> Dependency<L> {
             meter,
             bulkhead: contract.concurrency().map(Bulkhead::new),
             again: Again::new(contract.retry().copied(), seed),
+            priorities: Priorities::new(),
             contract,
             resources,
         }
@@ -78,8 +82,22 @@ impl<L: Exclusive<Steering>> Dependency<L> {
     /// # Errors
     /// The refusal.
     pub fn admit(&self, now: Mono, asker: Asker, observe: bool) -> (Result<Pass, Refusal>, Changes) {
+        self.admit_as(Criticality::default(), now, asker, observe)
+    }
+
+    /// Admits one attempt of a call that matters more or less than others, see [`Dependency::admit`].
+    ///
+    /// # Errors
+    /// The refusal; [`Reason::Shed`] where the permits that are left are kept for calls that matter more.
+    pub fn admit_as(
+        &self,
+        criticality: Criticality,
+        now: Mono,
+        asker: Asker,
+        observe: bool,
+    ) -> (Result<Pass, Refusal>, Changes) {
         let looked = self.look(now);
-        let (pass, [first, second]) = self.pass(now, asker, observe);
+        let (pass, [first, second]) = self.pass(criticality, now, asker, observe);
         if pass.is_ok() {
             self.again.earn(now);
         }
@@ -87,25 +105,36 @@ impl<L: Exclusive<Steering>> Dependency<L> {
         (pass, [looked.or(first), second])
     }
 
-    fn pass(&self, now: Mono, asker: Asker, observe: bool) -> (Result<Pass, Refusal>, Changes) {
+    fn pass(
+        &self,
+        criticality: Criticality,
+        now: Mono,
+        asker: Asker,
+        observe: bool,
+    ) -> (Result<Pass, Refusal>, Changes) {
         const NOTHING: Changes = [None; 2];
+        let enter = |through, reserved| self.enter_as(criticality, through, reserved, now);
         let Some(gate) = &self.gate else {
-            return (self.enter(Through::Free, observe, now), NOTHING);
+            return (enter(Through::Free, observe), NOTHING);
         };
         if observe {
             let through = gate.observe().map_or(Through::Free, Through::Counted);
-            return (self.enter(through, true, now), NOTHING);
+            return (enter(through, true), NOTHING);
         }
         match (gate.admit(now), asker) {
-            (Admission::Admitted(generation), _) => {
-                (self.enter(Through::Counted(generation), false, now), NOTHING)
-            }
+            (Admission::Admitted(generation), _) => (enter(Through::Counted(generation), false), NOTHING),
             (Admission::Refused { next_probe }, Asker::Traffic) => (Err(open(next_probe)), NOTHING),
-            (Admission::Refused { .. } | Admission::MayProbe, _) => self.probe(gate, now, asker),
+            (Admission::Refused { .. } | Admission::MayProbe, _) => self.probe(gate, criticality, now, asker),
         }
     }
 
-    fn probe(&self, gate: &Gate, now: Mono, asker: Asker) -> (Result<Pass, Refusal>, Changes) {
+    fn probe(
+        &self,
+        gate: &Gate,
+        criticality: Criticality,
+        now: Mono,
+        asker: Asker,
+    ) -> (Result<Pass, Refusal>, Changes) {
         // The permit comes first: a probe that could not start would hold up the recovery.
         let entry = match self.enter(Through::Free, true, now) {
             Ok(Pass { entry, .. }) => entry,
@@ -122,7 +151,9 @@ impl<L: Exclusive<Steering>> Dependency<L> {
                 // Somebody else's probe may have closed the breaker since we looked.
                 gate.observe()
                     .ok_or_else(|| open(next_probe))
-                    .and_then(|generation| self.enter(Through::Counted(generation), false, now))
+                    .and_then(|generation| {
+                        self.enter_as(criticality, Through::Counted(generation), false, now)
+                    })
             }
         };
         (pass, changes)

@@ -73,7 +73,7 @@ impl Default for RampRules {
             stages: Self::STAGES.into(),
             hold: Duration::from_millis(100),
             calls: 5,
-            longest: Duration::from_millis(500),
+            longest: Duration::from_millis(750),
             failures_ppm: 500_000,
         }
     }
@@ -254,17 +254,17 @@ mod tests {
     fn a_stage_ends_neither_before_its_time_nor_before_its_results() {
         let mut ramp = ramp();
         assert_eq!(ramp.look(&notes(500, 0, 0), None, at(99)), Outcome::Held);
-        assert_eq!(ramp.look(&notes(4, 0, 0), None, at(499)), Outcome::Held);
+        assert_eq!(ramp.look(&notes(4, 0, 0), None, at(749)), Outcome::Held);
         assert_eq!(ramp.look(&notes(5, 0, 0), None, at(100)), Outcome::Moved);
     }
 
     #[test]
     fn r18_little_traffic_gets_through_by_time() {
         let mut ramp = ramp();
-        assert_eq!(ramp.look(&notes(0, 0, 0), None, at(500)), Outcome::Moved);
-        assert_eq!(ramp.look(&notes(1, 0, 0), None, at(1000)), Outcome::Moved);
+        assert_eq!(ramp.look(&notes(0, 0, 0), None, at(750)), Outcome::Moved);
+        assert_eq!(ramp.look(&notes(1, 0, 0), None, at(1500)), Outcome::Moved);
         assert_eq!(
-            ramp.look(&notes(0, 0, 0), None, at(1500)),
+            ramp.look(&notes(0, 0, 0), None, at(2250)),
             Outcome::Done { slow: false }
         );
     }
@@ -349,7 +349,7 @@ mod tests {
                 prop_assert!(before.abs_diff(after) <= 1);
                 if after > before {
                     prop_assert!(now - entered >= 100);
-                    prop_assert!(answers + failures >= 5 || now - entered >= 500);
+                    prop_assert!(answers + failures >= 5 || now - entered >= 750);
                 }
                 if matches!(outcome, Outcome::Moved | Outcome::Again) {
                     entered = now;

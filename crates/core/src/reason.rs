@@ -29,6 +29,10 @@ pub enum Reason {
     CoolDown,
     /// No permit was free.
     AtCapacity,
+    /// It waited for a permit, and none came in time.
+    QueueExpired,
+    /// The permits that were left are kept for calls that matter more, or one of those took its place in the queue.
+    Shed,
     /// An operator's hold.
     Held,
     /// The attempt had not ended by the soft timeout; it goes on.
@@ -39,7 +43,7 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason, in the order of the design.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 16] = [
         Self::DependencyFailed,
         Self::TimedOut,
         Self::Cut,
@@ -51,6 +55,8 @@ impl Reason {
         Self::Ramping,
         Self::CoolDown,
         Self::AtCapacity,
+        Self::QueueExpired,
+        Self::Shed,
         Self::Held,
         Self::Slow,
         Self::Revalidating,
@@ -71,6 +77,8 @@ impl Reason {
             Self::Ramping => "ramping",
             Self::CoolDown => "cool-down",
             Self::AtCapacity => "at-capacity",
+            Self::QueueExpired => "queue-expired",
+            Self::Shed => "shed",
             Self::Held => "held",
             Self::Slow => "slow",
             Self::Revalidating => "revalidating",
@@ -92,9 +100,11 @@ impl Reason {
             Self::Ramping => 8,
             Self::CoolDown => 9,
             Self::AtCapacity => 10,
-            Self::Held => 11,
-            Self::Slow => 12,
-            Self::Revalidating => 13,
+            Self::QueueExpired => 11,
+            Self::Shed => 12,
+            Self::Held => 13,
+            Self::Slow => 14,
+            Self::Revalidating => 15,
         }
     }
 
@@ -114,6 +124,8 @@ impl Reason {
             | Self::Ramping
             | Self::CoolDown
             | Self::AtCapacity
+            | Self::QueueExpired
+            | Self::Shed
             | Self::Held
             | Self::Revalidating => false,
         }
@@ -135,6 +147,8 @@ impl Reason {
             | Self::Ramping
             | Self::CoolDown
             | Self::AtCapacity
+            | Self::QueueExpired
+            | Self::Shed
             | Self::Held
             | Self::Slow => true,
             Self::Revalidating => false,
@@ -212,7 +226,7 @@ impl Skipped {
             Reason::BreakerOpen | Reason::ProbeFailed | Reason::Ramping => Self::BreakerOpen,
             // A guard's own shared attempts are no business of an alternate's.
             Reason::CoolDown => Self::Failed,
-            Reason::AtCapacity => Self::AtCapacity,
+            Reason::AtCapacity | Reason::QueueExpired | Reason::Shed => Self::AtCapacity,
             Reason::Held => Self::Held,
             Reason::DependencyFailed
             | Reason::TimedOut

@@ -5,9 +5,9 @@
 use std::{sync::Arc, time::Duration};
 
 use evenkeel_core::{
-    Asker, BreakerRules, Bulkhead, Class, DependencyContract, DependencyDraft, Exclusive, Limit, LimitRules,
-    Mono, Now, OpenFor, Over, Problems, RampRules, Ratio, Refusal, Retry, RetryRules, Row, SlowRatio, Stage,
-    State, Steering, Transition,
+    Asker, BreakerRules, Bulkhead, Class, Criticality, DependencyContract, DependencyDraft, Exclusive, Limit,
+    LimitRules, Mono, Now, OpenFor, Over, Problems, QueueRules, RampRules, Ratio, Refusal, Retry, RetryRules,
+    Row, SlowRatio, Stage, State, Steering, Transition,
 };
 use parking_lot::Mutex;
 
@@ -17,6 +17,7 @@ use crate::{
     event::EventKind,
     hold::HoldSlot,
     lent::Lent,
+    line::{Line, Lines},
     ticket::{Permit, Ticket},
 };
 
@@ -105,7 +106,7 @@ impl BreakerBuilder {
     }
 
     /// Stays open for `first`, doubled with each reopening in a row, `longest` at most, each ± 20 % or what
-    /// [`jitter`](Self::jitter) says. Both 1 ms to a day; without this, 0.5 s and 2 s.
+    /// [`jitter`](Self::jitter) says. Both 1 ms to a day; without this, 0.5 s and 1 s.
     #[must_use]
     pub const fn open_for(mut self, first: Duration, longest: Duration) -> Self {
         let jitter_ppm = match self.0.open_for {
@@ -249,6 +250,29 @@ impl DependencyBuilder {
         self
     }
 
+    /// Lets up to `length` calls, 1 to 100 000, wait for a permit, each for `longest_wait` at most, 1 ms to 1 min, and
+    /// never past its own deadline. Without this a call that finds no permit is refused at once.
+    ///
+    /// Those who wait hold nothing. They are let in by how much they matter, and among equals by when they came; one
+    /// whose time has run out is never sent. An open breaker, the ramp or a hold refuses them without waiting.
+    ///
+    /// ```
+    /// # use evenkeel::Engine;
+    /// # use std::time::Duration;
+    /// let stock = Engine::system()
+    ///     .dependency("stock")
+    ///     .concurrency(20)
+    ///     .queue(64, Duration::from_millis(50))
+    ///     .build()?;
+    /// assert_eq!(stock.status().waiting, 0);
+    /// # Ok::<(), evenkeel::Problems>(())
+    /// ```
+    #[must_use]
+    pub const fn queue(mut self, length: u32, longest_wait: Duration) -> Self {
+        self.draft.queue = Some(QueueRules { length, longest_wait });
+        self
+    }
+
     /// Asks once more after an outage, by these rules: only where the work was handed in as repeatable, see
     /// [`Read::call_repeatable`](crate::Read::call_repeatable).
     ///
@@ -302,6 +326,7 @@ impl DependencyBuilder {
             ramp,
             learn,
             retry,
+            queue,
             rows,
             name: _,
         } = &self.draft;
@@ -311,6 +336,7 @@ impl DependencyBuilder {
             && ramp.is_none()
             && learn.is_none()
             && retry.is_none()
+            && queue.is_none()
             && rows.is_empty()
             && self.uses.is_empty()
     }
@@ -332,10 +358,30 @@ impl DependencyBuilder {
                 );
             }
         }
+        if let Ok(contract) = &checked
+            && contract.queue().is_some()
+            && contract.concurrency().is_none()
+            && contract.learn().is_none()
+            && self.uses.is_empty()
+        {
+            problems.add(
+                "queue",
+                "a queue for permits, and nothing that limits them",
+                "a queue beside a concurrency, a learned limit or a resource",
+                "declare one of them, or remove it",
+            );
+        }
         let contract = match checked {
             Ok(contract) => problems.or(contract)?,
             Err(_) => return Err(problems),
         };
+        let line = contract
+            .queue()
+            .map(|rules| Arc::new(Line::new(*rules, self.engine.clone())));
+        let shared: Vec<Arc<Lines>> = self.uses.iter().map(|one| Arc::clone(&one.lines)).collect();
+        for lines in &shared {
+            line.iter().for_each(|line| lines.add(line));
+        }
         let resources = self.uses.into_iter().map(|resource| resource.bulkhead).collect();
         Ok(Dependency(Arc::new(Inner {
             name: contract.name().into(),
@@ -344,6 +390,8 @@ impl DependencyBuilder {
             attempts: Counters::new(),
             transitions: Counters::new(),
             retries: RetryCounters::default(),
+            line,
+            shared,
             hold: HoldSlot::default(),
         })))
     }
@@ -362,6 +410,10 @@ pub(crate) struct Inner {
     attempts: AttemptCounters,
     transitions: Counters<3>,
     pub(crate) retries: RetryCounters,
+    /// Those who wait for a permit; only where the contract has a queue.
+    pub(crate) line: Option<Arc<Line>>,
+    /// The queues on the resources that it draws on.
+    shared: Vec<Arc<Lines>>,
     pub(crate) hold: HoldSlot,
 }
 
@@ -386,11 +438,12 @@ impl Inner {
     #[inline(always)]
     pub(crate) fn admit(
         this: Lent<'_, Self>,
+        criticality: Criticality,
         now: Now,
         asker: Asker,
         observe: bool,
     ) -> Result<Ticket<'_>, Refusal> {
-        let (pass, changes) = this.seat.admit(now.mono, asker, observe);
+        let (pass, changes) = this.seat.admit_as(criticality, now.mono, asker, observe);
         for change in changes {
             this.changed(change);
         }
@@ -400,11 +453,12 @@ impl Inner {
     /// Admits a further attempt, or refuses it and takes nothing.
     pub(crate) fn admit_again(
         this: Lent<'_, Self>,
+        criticality: Criticality,
         retry: Retry,
         now: Now,
         observe: bool,
     ) -> Result<Ticket<'_>, Refusal> {
-        let (pass, changes) = this.seat.admit_again(retry, now.mono, observe);
+        let (pass, changes) = this.seat.admit_again(criticality, retry, now.mono, observe);
         for change in changes {
             this.changed(change);
         }
@@ -420,6 +474,24 @@ impl Inner {
         if let Some(transition) = transition {
             self.transitions.add(transition.to as usize);
             self.engine.tell(&self.name, EventKind::Breaker(transition));
+            self.call_all();
+        }
+    }
+
+    /// A permit was given back: somebody may wait for it, here or at a dependency that draws on the same resource.
+    pub(crate) fn freed(&self) {
+        if let Some(line) = &self.line {
+            line.freed();
+        }
+        for lines in &self.shared {
+            lines.freed();
+        }
+    }
+
+    /// Something has changed that those who wait should learn.
+    pub(crate) fn call_all(&self) {
+        if let Some(line) = &self.line {
+            line.call_all();
         }
     }
 
@@ -462,6 +534,8 @@ pub struct DependencyStatus {
     pub admitted: Option<u32>,
     /// Attempts that ran into their limit and still count, because their work may go on.
     pub lingering: u32,
+    /// Calls that wait for a permit.
+    pub waiting: u32,
 }
 
 impl Dependency {
@@ -496,6 +570,7 @@ impl Dependency {
             learned_limit: seat.learned_limit(),
             admitted: seat.limit(),
             lingering: seat.lingering(self.0.engine.now().mono),
+            waiting: self.0.line.as_ref().map_or(0, |line| line.waiting()),
         }
     }
 

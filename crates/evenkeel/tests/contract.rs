@@ -7,9 +7,9 @@ mod support;
 use std::{collections::BTreeSet, fmt::Write as _, time::Duration};
 
 use evenkeel::{
-    BreakerBuilder, Class, DependencyBuilder, Engine, Exercised, Hold, HoldMode, Keep, LimitRules,
-    ManualClock, Memory, Over, Problem, RampRules, Read, ReadBuilder, Row, Rung, Terms, Verdict, WhenBusy,
-    default, stale,
+    Advice, BreakerBuilder, Class, Criticality, DependencyBuilder, Engine, Exercised, Hold, HoldMode, Keep,
+    LimitRules, ManualClock, Memory, Over, Problem, RampRules, Read, ReadBuilder, RetryRules, Row, Rung,
+    Terms, Verdict, WhenBusy, default, stale,
 };
 use support::{Fail, MS, Origin, SECOND, engine, settle, wall};
 
@@ -33,8 +33,20 @@ async fn day(clock: &ManualClock, guard: &Read<u32, Fail>) -> String {
         ("another outage", Err(Fail::Down)),
     ] {
         let end = guard.call((), "k", |_| origin.clone().ask_now(says)).await;
-        note(what, &end);
+        note(what, &(end, guard.dependency().hushed_until()));
     }
+    let repeated = tokio::spawn({
+        let (guard, origin) = (guard.clone(), origin.clone());
+        let work = move |_| origin.clone().ask_now(Err(Fail::Down));
+        async move { guard.call_repeatable((), "again", work).await }
+    });
+    settle().await;
+    clock.advance(60 * SECOND);
+    note(
+        "one that may be repeated",
+        &(repeated.await, guard.dependency().retries()),
+    );
+    note("how much it matters", &guard.criticality());
     clock.advance(30 * SECOND);
     let slow = tokio::spawn({
         let (guard, origin) = (guard.clone(), origin.clone());
@@ -117,6 +129,27 @@ const SETTINGS: &[(&str, Change, Change)] = &[
         |_, b| b.breaker(|b| b.consecutive(1)).ramp_rules(RampRules::default()),
     ),
     ("learned_limit", |_, b| b, |_, b| b.learned_limit(ONE_AT_FIRST)),
+    ("retry", |_, b| b, |_, b| b.retry(RetryRules::DEFAULT)),
+    (
+        "queue",
+        |_, b| b.concurrency(1),
+        |_, b| b.concurrency(1).queue(4, 60 * SECOND),
+    ),
+    (
+        "criticality",
+        |_, b| b,
+        |_, b| b.criticality(Criticality::Sheddable),
+    ),
+    (
+        "advice",
+        |_, b| b,
+        |_, b| b.advice(|_| Advice::After(20 * SECOND)),
+    ),
+    (
+        "advice_of",
+        |_, b| b.class_of(|_| Class::Busy),
+        |_, b| b.advice_of(|_| Advice::After(20 * SECOND)),
+    ),
     (
         "uses",
         |_, b| b,
@@ -275,6 +308,8 @@ const OF_DEPENDENCIES: &[(&str, DependencyChange)] = &[
         b.breaker(|b| b.consecutive(1)).ramp_rules(RampRules::default())
     }),
     ("learned_limit", |_, b| b.learned_limit(ONE_AT_FIRST)),
+    ("retry", |_, b| b.retry(RetryRules::DEFAULT)),
+    ("queue", |_, b| b.concurrency(1).queue(4, 60 * SECOND)),
     ("uses", |engine, b| b.uses(&engine.resource("r", 2).unwrap())),
     ("row", |_, b| {
         b.row(

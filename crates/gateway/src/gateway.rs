@@ -9,9 +9,9 @@ use tokio::{net::TcpListener, task::JoinHandle};
 
 use crate::{
     admin,
-    config::Contract,
+    config::{self, Contract},
     proxy::{App, Connections, Limits, SWEEP_EVERY, Stop, serve, serve_with},
-    telemetry::{Log, Metrics},
+    telemetry::{AccessLog, Log, Metrics},
 };
 
 /// Connections to the administration port at once.
@@ -36,6 +36,8 @@ pub enum StartError {
     Contract(Problems),
     /// An address could not be bound.
     Bind(SocketAddr, io::Error),
+    /// The access log could not be opened.
+    AccessLog(config::AccessLog, io::Error),
 }
 
 impl fmt::Display for StartError {
@@ -46,6 +48,10 @@ impl fmt::Display for StartError {
                 f,
                 "cannot listen on {address}: {error}; choose a free address of this machine"
             ),
+            Self::AccessLog(named, error) => write!(
+                f,
+                "cannot open gateway.access_log {named:?}: {error}; name a file in a directory that this user may write to"
+            ),
         }
     }
 }
@@ -54,7 +60,7 @@ impl std::error::Error for StartError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Contract(problems) => Some(problems),
-            Self::Bind(_, error) => Some(error),
+            Self::Bind(_, error) | Self::AccessLog(_, error) => Some(error),
         }
     }
 }
@@ -74,7 +80,11 @@ impl Gateway {
     /// # Errors
     /// [`StartError`]; then nothing runs.
     pub async fn start(contract: &Contract, engine: &Engine, limits: Limits) -> Result<Self, StartError> {
-        let app = App::build(contract, engine, limits, workers(contract)).map_err(StartError::Contract)?;
+        let mut app =
+            App::build(contract, engine, limits, workers(contract)).map_err(StartError::Contract)?;
+        let access = &contract.gateway.access_log;
+        app.access =
+            AccessLog::open(access, engine).map_err(|error| StartError::AccessLog(access.clone(), error))?;
         let app = Arc::new(app);
         let (listener, address) = bind(contract.gateway.listen).await?;
         let (admin_listener, admin) = bind(contract.gateway.admin).await?;

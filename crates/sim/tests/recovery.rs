@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use evenkeel_core::{BreakerRules, DependencyDraft, OpenFor};
+use evenkeel_core::DependencyDraft;
 use evenkeel_sim::{
     Slowdown,
     recovery::{Case, Figures, Kind, Trouble},
@@ -116,18 +116,10 @@ fn goal_5_requests_that_come_at_random_change_nothing_for_a_source_of_some_size(
 
 #[test]
 fn goal_5_half_the_capacity_lost_for_good_is_found_out_without_a_collapse() {
-    // 1000 keys at what is left, 500 a second, take two seconds of their own.
     let cases = cases(&[3, 20, 300], &[Trouble::HalfLost], true);
     each(&cases, |case, figures| {
         healthy_before(figures)?;
-        within(
-            figures,
-            if case.kind == Kind::Cached {
-                SECOND * 5
-            } else {
-                SECOND * 4
-            },
-        )?;
+        within(figures, SECOND * 4)?;
         // The capacity of the case is that of before: twice what is left, and 2.4 times where more in flight costs
         // no throughput.
         let tenths = match (case.capacity, case.slowdown) {
@@ -157,11 +149,23 @@ fn goal_5a_the_outage_is_served_whole_from_snapshots() {
 }
 
 #[test]
-fn work_that_hung_and_goes_on_afterwards_does_not_keep_a_source_down() {
-    // What hung is bounded by noticing the silence, not the timeout; it is still many times the capacity.
-    let cases = cases(&[3, 20, 100], &[Trouble::KeepsHung], true);
-    each(&cases, |_, figures| {
-        within(figures, SECOND * 5)?;
+fn goal_5_work_that_hung_and_goes_on_afterwards_is_held_to_twice_the_capacity_too() {
+    let cases = cases(&[20, 300], &[Trouble::KeepsHung], true);
+    each(&cases, |case, figures| {
+        within(figures, SECOND * 4)?;
+        peak(case, figures, 20)?;
+        late(figures)
+    });
+}
+
+#[test]
+fn work_that_hung_and_goes_on_afterwards_does_not_keep_a_source_of_three_down() {
+    // Three that were in flight, four more before the fifth failure in a row, and a probe every two seconds: a
+    // source this small cannot tell an outage with less.
+    let cases = cases(&[3], &[Trouble::KeepsHung], true);
+    each(&cases, |case, figures| {
+        within(figures, SECOND * 4)?;
+        peak(case, figures, 40)?;
         late(figures)
     });
 }
@@ -189,21 +193,12 @@ fn a_source_of_three_asked_at_random_does_no_worse_than_with_its_capacity_writte
 }
 
 #[test]
-fn goal_5_with_open_periods_of_a_second_at_most_every_source_is_back_within_three() {
-    let shorter = || {
-        let mut dependency = shipped_dependency();
-        if let Some(breaker) = &mut dependency.breaker {
-            breaker.open_for = OpenFor::Timed {
-                first: BreakerRules::OPEN_FOR_FIRST,
-                longest: SECOND,
-                jitter_ppm: BreakerRules::JITTER_PPM,
-            };
-        }
-        dependency
-    };
-    let cases = cases(&[20, 100], &[Trouble::None, Trouble::SlowWarmUp], true);
-    each_as(&cases, shorter, |case, figures| {
-        within(figures, Duration::from_millis(2500))?;
-        peak(case, figures, 20)
+fn goal_5_the_aim_of_two_seconds_is_met_where_no_capacity_was_lost() {
+    let cases = cases(&[20, 100], &[Trouble::None, Trouble::SlowWarmUp], false);
+    each(&cases, |case, figures| {
+        within(figures, SECOND * 2)?;
+        // A source that shares its work instead of losing it is tried a little further.
+        let tenths = if case.slowdown == Slowdown::Linear { 16 } else { 15 };
+        peak(case, figures, tenths)
     });
 }

@@ -56,9 +56,17 @@ fn holds(seed: u64) -> Result<(), String> {
     if after < enough {
         return problem("not back, or not for good");
     }
-    let bound = case.capacity * 2 + 1;
-    if case.trouble != Trouble::KeepsHung && figures.peak > bound {
+    // Work that hung is there already: what came until the silence was noticed, and the probes.
+    let bound = match case.trouble {
+        Trouble::KeepsHung => case.capacity * 3 + 12,
+        Trouble::None | Trouble::HalfLost | Trouble::SlowWarmUp => case.capacity * 2 + 1,
+    };
+    if figures.peak > bound {
         return problem("a peak of more than twice the capacity");
+    }
+    let steady = case.capacity >= 16 && (case.even || case.trouble != Trouble::HalfLost);
+    if steady && figures.back.is_none_or(|back| back > Duration::from_secs(4)) {
+        return problem("not back within four seconds");
     }
     let served = tally.sum(HANGS, RETURNS).answered_permille();
     if case.kind == Kind::Cached && served < 990 {

@@ -118,8 +118,8 @@ impl Over {
 impl BreakerRules {
     /// First open period: long enough for a restart, short enough that one background probe costs nothing.
     pub const OPEN_FOR_FIRST: Duration = Duration::from_millis(500);
-    /// Longest open period: a source that is back is noticed within two seconds.
-    pub const OPEN_FOR_LONGEST: Duration = Duration::from_secs(2);
+    /// Longest open period: a source that is back is noticed within a second and a fifth.
+    pub const OPEN_FOR_LONGEST: Duration = Duration::from_secs(1);
     /// Spread of open periods, so that many nodes do not probe in step.
     pub const JITTER_PPM: u32 = 200_000;
     /// Lease of a probe where neither a timeout nor a lease is declared.

@@ -32,10 +32,9 @@ const ROUND_ANSWERS: u64 = 5;
 /// A round takes three times the baseline, and between these two.
 const ROUND_SHORTEST: Duration = Duration::from_millis(50);
 const ROUND_LONGEST: Duration = Duration::from_secs(1);
-/// A source with more in flight than it bore, whose answers stay out this many times the baseline, is overloaded or
-/// hangs; and sooner if it is more than twice as much. Both are at least so many milliseconds.
-const SILENCE: (u32, Duration) = (8, Duration::from_millis(100));
-const SILENCE_CROWDED: (u32, Duration) = (3, Duration::from_millis(50));
+/// A source with more in flight than it bore that answers nobody for one and a half times the baseline, and for so
+/// long at least, is overloaded or hangs. No more are let in until it answers.
+const SILENCE_SHORTEST: Duration = Duration::from_millis(25);
 /// Who leaves after this many times the usual latency has waited in vain.
 const PATIENCE: u64 = 8;
 /// Between two looks at the notes lies one baseline, and between these two.
@@ -80,7 +79,8 @@ pub(crate) struct Learner {
     cold: bool,
     step: u32,
     round_began: Mono,
-    /// How many answers there were when last there was a new one, and when that was.
+    /// How many answers there were when last there was a new one, and when that was; or when last so little was in
+    /// flight that no answer says nothing.
     alive: (u64, Mono),
     helpless: u32,
     cut_at: Option<u64>,
@@ -119,17 +119,19 @@ impl Learner {
     pub(crate) fn look(&mut self, meter: &Meter, now: Mono) -> Mono {
         let notes = meter.notes();
         let answers = notes.answers().calls;
-        if answers != self.alive.0 || meter.in_flight() <= self.borne() {
+        let in_flight = meter.in_flight();
+        if answers != self.alive.0 || in_flight <= (self.borne() / 2).max(1) {
             self.alive = (answers, now);
         }
         let age = now.since(self.round_began);
         if (answers >= ROUND_ANSWERS && age >= self.round()) || (answers > 0 && age >= ROUND_LONGEST) {
             self.judge(notes, meter, now);
-        } else if self.is_silent(meter.in_flight(), now) {
-            // A cap, not a cut: a pause that ends by itself shall cost nothing.
-            self.engage(self.ceiling(), meter, now);
+        } else if self.is_silent(in_flight, now) {
+            // What was borne stays: a pause that ends by itself shall cost little. Beyond that, a cut by half.
+            self.engage(self.ceiling().max(in_flight / 2), meter, now);
         }
-        now.after(self.baseline().clamp(LOOK_SHORTEST, LOOK_LONGEST))
+        // Twice in a baseline, so that a silence is not found out half a silence later.
+        now.after((self.baseline() / 2).clamp(LOOK_SHORTEST, LOOK_LONGEST))
     }
 
     /// What a dependency that was healthy a moment ago can surely bear: the ceiling of a ramp.
@@ -189,6 +191,9 @@ impl Learner {
 
     /// How long a round takes.
     fn round(&self) -> Duration {
+        if self.cold {
+            return self.baseline().clamp(LOOK_SHORTEST, ROUND_LONGEST);
+        }
         self.baseline()
             .saturating_mul(3)
             .clamp(ROUND_SHORTEST, ROUND_LONGEST)
@@ -239,12 +244,12 @@ impl Learner {
         self.cold &= next.is_some();
         if next == self.limit {
             meter.wipe();
+            self.alive.0 = 0;
             self.maybe_dip(&notes, meter, now);
         } else {
             self.apply(next, meter, now);
         }
         meter.draw(self.lines());
-        self.alive = (0, now);
     }
 
     /// A limit that is too high by this much, cut by as much, but at most by half.
@@ -288,10 +293,8 @@ impl Learner {
     }
 
     fn is_silent(&self, in_flight: u32, now: Mono) -> bool {
-        let crowded = in_flight > self.ceiling().saturating_mul(2);
-        let (times, shortest) = if crowded { SILENCE_CROWDED } else { SILENCE };
-        let patience = self.baseline().saturating_mul(times).max(shortest);
-        self.baseline.is_some() && now.since(self.alive.1) >= patience
+        let patience = (self.baseline().saturating_mul(5) / 4).max(SILENCE_SHORTEST);
+        self.baseline.is_some() && in_flight > self.ceiling() && now.since(self.alive.1) >= patience
     }
 
     /// Sets a limit where there was none or a higher one.
@@ -299,7 +302,6 @@ impl Learner {
         if self.limit.is_none_or(|present| present > limit) {
             self.cold = false;
             self.apply(Some(limit), meter, now);
-            self.round_began = now;
         }
     }
 
@@ -308,6 +310,8 @@ impl Learner {
         meter.set(limit.unwrap_or(NO_LIMIT), WHOLE, now);
         meter.draw(self.lines());
         self.round_began = now;
+        // The page is empty again; when the last answer came is as it was.
+        self.alive.0 = 0;
     }
 
     /// Measures the baseline without dropping anything, as long as the traffic has its pauses. Where it has none,

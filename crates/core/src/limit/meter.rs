@@ -220,6 +220,11 @@ impl Meter {
         self.entered(now, before.saturating_add(1))
     }
 
+    /// Notes a call that was turned away although there was room: it is kept for calls that matter more.
+    pub(crate) fn turned_away(&self) {
+        self.refused.fetch_add(1, Ordering::Relaxed);
+    }
+
     fn entered(&self, now: Mono, in_flight: u32) -> Entry {
         raise(&self.peak, in_flight);
         Entry {

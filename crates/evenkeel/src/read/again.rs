@@ -4,7 +4,7 @@
 
 use std::{pin::Pin, sync::Arc};
 
-use evenkeel_core::{Advice, Class, Deadline, Failed, HoldMode, Mono, NoRetry, Retry};
+use evenkeel_core::{Advice, Class, Criticality, Deadline, Failed, HoldMode, Mono, NoRetry, Retry};
 
 use crate::{
     dependency,
@@ -27,6 +27,7 @@ pub(crate) struct Retries<T, E> {
     pub(crate) deadline: Deadline,
     /// The moment by which a further attempt has to begin.
     pub(crate) ends: Option<Mono>,
+    pub(crate) criticality: Criticality,
     /// Whether breaker, ramp and learned limit only watch.
     pub(crate) observes: bool,
 }
@@ -128,7 +129,8 @@ where
         }
         let retry = paid.retry.take()?;
         let next = Lent::Shared(Arc::clone(dependency));
-        let mut next = dependency::Inner::admit_again(next, retry, now, retries.observes).ok()?;
+        let mut next =
+            dependency::Inner::admit_again(next, retries.criticality, retry, now, retries.observes).ok()?;
         dependency.retries.made();
         next.limit = retries
             .deadline

@@ -276,8 +276,9 @@ where
         }
         let observes = hold.is_some_and(HoldMode::lets_ask);
         let dependency = Lent::Shared(Arc::clone(spare.dependency));
-        let mut ticket = dependency::Inner::admit(dependency, self.now, Asker::Traffic, observes)
-            .map_err(|refusal| Passed::Skipped(Skipped::of_refusal(refusal.reason)))?;
+        let mut ticket =
+            dependency::Inner::admit(dependency, self.criticality, self.now, Asker::Traffic, observes)
+                .map_err(|refusal| Passed::Skipped(Skipped::of_refusal(refusal.reason)))?;
         ticket.limit = limit;
         ticket.may_outlive = spare.outlives;
         let guard = self.guard;

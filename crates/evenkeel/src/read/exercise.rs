@@ -10,7 +10,7 @@ use std::{
     },
 };
 
-use evenkeel_core::{Asker, Class, HoldMode, Limit, Rung};
+use evenkeel_core::{Asker, Class, Criticality, HoldMode, Limit, Problems, Rung, RungRule};
 use tokio::runtime::Handle;
 
 use crate::{
@@ -31,12 +31,6 @@ pub(crate) struct Exercise<T> {
     agree: Agree<T>,
     /// Whether the last exercise of the alternate, and of the default, went wrong: told when that begins.
     ails: [AtomicBool; 2],
-}
-
-impl<T> Exercise<T> {
-    pub(crate) const fn ppm(&self) -> u32 {
-        self.ppm
-    }
 }
 
 impl<T, C, S> ReadBuilder<T, C, S> {
@@ -74,6 +68,21 @@ impl<T, C, S> ReadBuilder<T, C, S> {
         });
         self
     }
+
+    /// Adds a problem for an exercise that has nothing to try, or no share.
+    pub(super) fn check_exercise(&self, problems: &mut Problems) {
+        let Some(exercise) = &self.exercise else { return };
+        problems.range(&["exercise"], u64::from(exercise.ppm), 1, 1_000_000);
+        let stands_in = |rule: &RungRule| !matches!(rule, RungRule::Stale { .. });
+        if !self.draft.ladder.iter().any(stands_in) {
+            problems.add(
+                "exercise",
+                "set on a ladder without an alternate or a default",
+                "beside one of them: a copy needs no exercise",
+                "add one, or remove this",
+            );
+        }
+    }
 }
 
 impl<T, E> Running<'_, T, E>
@@ -104,7 +113,7 @@ where
         let admitted = if hold.is_some() && !observes {
             None
         } else {
-            dependency::Inner::admit(dependency, now, Asker::Traffic, observes).ok()
+            dependency::Inner::admit(dependency, Criticality::Sheddable, now, Asker::Traffic, observes).ok()
         };
         let Some(mut ticket) = admitted else {
             trial.came_to = Exercised::Refused;

@@ -92,6 +92,12 @@ where
                                 Landing::Value { value, shareable, .. }
                                     if !shareable || !self.may_have(value) =>
                                 {
+                                    // What may not be handed over may have been kept meanwhile, for this caller too.
+                                    if self.bring.is_some()
+                                        && let step @ Step::Serve(..) = self.look_up()
+                                    {
+                                        return Err(step);
+                                    }
                                     break;
                                 }
                                 Landing::Value { .. } | Landing::Error { .. } | Landing::Refused(_) => {
@@ -105,7 +111,7 @@ where
                 }
             }
         }
-        match self.admit(Lent::Shared(Arc::clone(&guard.dependency.0))) {
+        match self.seat(Lent::Shared(Arc::clone(&guard.dependency.0))).await {
             Err(refusal) => Err(self.refused(refusal)),
             Ok(mut ticket) => match self.in_background(&ticket) {
                 Some(runtime) => {
@@ -145,7 +151,10 @@ where
         F: FnOnce(Call<'static>, Option<Permit<'static>>) -> Fut + Send + 'static,
         Fut: Future<Output = Result<T, E>> + Send + 'static,
     {
-        let mut ticket = match self.admit(Lent::Shared(Arc::clone(&self.guard.dependency.0))) {
+        let seated = self
+            .seat(Lent::Shared(Arc::clone(&self.guard.dependency.0)))
+            .await;
+        let mut ticket = match seated {
             Ok(ticket) => ticket,
             Err(refusal) => {
                 flight.land(Landing::Refused(refusal), None, self.now.mono);

@@ -15,7 +15,7 @@ use crate::{
     hold::{self, HoldSlot},
     key::{self, EmptyScopePart, Key, Scope},
     memory::{Entry, Memory, Put},
-    read::{builder::Terms, draws::Draws, exercise::Exercise},
+    read::{draws::Draws, exercise::Exercise, terms::Terms},
     tail,
 };
 

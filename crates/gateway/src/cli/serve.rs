@@ -72,6 +72,15 @@ async fn serve(contract: &Contract) -> ExitCode {
             ("connections", &limits.connections.to_string()),
         ],
     );
+    // Against the RFC on purpose, so it is said aloud (rule X2).
+    for route in &contract.routes {
+        let set_aside = route.caching.iter().flat_map(|caching| &caching.set_aside);
+        let words: Vec<&str> = set_aside.map(|prohibition| prohibition.as_str()).collect();
+        if !words.is_empty() {
+            let fields = [("route", &*route.name), ("sets-aside", &*words.join(","))];
+            log.note(Level::Warn, "override", &fields);
+        }
+    }
     let mut outages = Outages::default();
     let mut ticks = tokio::time::interval(EVENTS_EVERY);
     let name = loop {
@@ -94,6 +103,7 @@ async fn serve(contract: &Contract) -> ExitCode {
     };
     log.note(level, "stopped", &[("drained", word)]);
     log.flush(FLUSH_MAX);
+    app.flush_access(FLUSH_MAX);
     if drained {
         ExitCode::SUCCESS
     } else {

@@ -2,9 +2,12 @@
 //! It exists so that these numbers have one place, with their ranges and the reasons for their defaults.
 //! It refuses an administration port on the same address as the traffic.
 
-use std::{net::SocketAddr, time::Duration};
+use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
-use super::reader::Fields;
+use super::{
+    network::{self, Network},
+    reader::Fields,
+};
 
 /// Settings of the gateway itself.
 #[derive(Clone, Debug)]
@@ -15,12 +18,30 @@ pub struct Gateway {
     pub admin: SocketAddr,
     /// The most bytes of snapshots.
     pub memory: usize,
+    /// The most that one scope may take of the memory of routes that cache, in millionths.
+    pub scope_share_ppm: u32,
     /// The most bytes of bodies held back at once until they are complete.
     pub buffers: usize,
     /// Worker threads; `None` means one per available core.
     pub workers: Option<usize>,
     /// The longest that calls in flight may take after a request to stop.
     pub drain: Duration,
+    /// Where a line is written about each request.
+    pub access_log: AccessLog,
+    /// The proxies whose word about their clients counts.
+    pub trusted_peers: Vec<Network>,
+}
+
+/// Where a line is written about each request.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum AccessLog {
+    /// Nowhere.
+    #[default]
+    Off,
+    /// To standard output.
+    Stdout,
+    /// At the end of this file.
+    File(PathBuf),
 }
 
 impl Gateway {
@@ -28,6 +49,8 @@ impl Gateway {
     pub const ADMIN: &str = "127.0.0.1:9181";
     /// Room for some hundred thousand small answers.
     pub const MEMORY: usize = 256 << 20;
+    /// No tenant can push out all others, and one that is alone still has room.
+    pub const SCOPE_SHARE_PPM: u32 = 500_000;
     /// Room for 256 bodies of the default largest size.
     pub const BUFFERS: usize = 256 << 20;
     /// Three default deadlines: enough for what runs, short enough for a rolling restart.
@@ -53,6 +76,15 @@ pub(super) fn read(mut fields: Fields<'_, '_>) -> Option<Gateway> {
         );
     }
     let memory = fields.size("memory", 1 << 20, BYTES_MAX, "\"256MiB\"");
+    let scope_share = fields.share_ppm("scope_share", "\"50%\"");
+    if scope_share == Some(0) {
+        fields.problem(
+            "scope_share",
+            "nothing",
+            "more than 0%",
+            "raise it: no scope could keep anything",
+        );
+    }
     let buffers = fields.size("buffers", 64 << 10, BYTES_MAX, "\"256MiB\"");
     let workers = fields.integer("workers", 1, 1024, "2");
     let drain = fields.duration("drain", "\"10s\"");
@@ -66,6 +98,7 @@ pub(super) fn read(mut fields: Fields<'_, '_>) -> Option<Gateway> {
             "lower it to 1h",
         );
     }
+    let access_log = access_log(&mut fields);
     let bytes = |given: Option<u64>, default| {
         given
             .and_then(|bytes| usize::try_from(bytes).ok())
@@ -75,10 +108,31 @@ pub(super) fn read(mut fields: Fields<'_, '_>) -> Option<Gateway> {
         listen: listen?,
         admin: admin?,
         memory: bytes(memory, Gateway::MEMORY),
+        scope_share_ppm: scope_share.unwrap_or(Gateway::SCOPE_SHARE_PPM),
         buffers: bytes(buffers, Gateway::BUFFERS),
         workers: workers.and_then(|workers| usize::try_from(workers).ok()),
         drain: drain.unwrap_or(Gateway::DRAIN),
+        access_log,
+        trusted_peers: network::read(&mut fields, "trusted_peers"),
     })
+}
+
+fn access_log(fields: &mut Fields<'_, '_>) -> AccessLog {
+    const EXAMPLE: &str = "\"/var/log/evenkeel/access.log\"";
+    match fields.text("access_log", EXAMPLE).as_deref() {
+        None | Some("off") => AccessLog::Off,
+        Some("stdout") => AccessLog::Stdout,
+        Some(path) if path.starts_with('/') => AccessLog::File(path.into()),
+        Some(other) => {
+            fields.problem(
+                "access_log",
+                &format!("{other:?}"),
+                "\"off\", \"stdout\", or the path of a file from the root",
+                &format!("write `access_log = {EXAMPLE}`, say"),
+            );
+            AccessLog::Off
+        }
+    }
 }
 
 fn address(fields: &mut Fields<'_, '_>, key: &'static str, example: &str) -> Option<SocketAddr> {
@@ -93,4 +147,48 @@ fn address(fields: &mut Fields<'_, '_>, key: &'static str, example: &str) -> Opt
         );
     }
     address
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::parse;
+
+    #[test]
+    fn bad_values_are_told_with_what_is_allowed() {
+        for (key, seen, allowed) in [
+            (
+                "access_log = \"access.log\"",
+                "access_log: \"access.log\"",
+                "from the root",
+            ),
+            ("access_log = \"\"", "access_log: \"\"", "\"stdout\""),
+            ("access_log = true", "access_log", "text"),
+            (
+                "trusted_peers = [\"10.0.0.1/8\"]",
+                "trusted_peers: \"10.0.0.1/8\": it has bits behind the network",
+                "such as 10.0.0.0/8",
+            ),
+            (
+                "trusted_peers = [\"proxy\"]",
+                "it is not an IP address",
+                "an IP address",
+            ),
+            ("trusted_peers = \"::1\"", "trusted_peers", "a list of texts"),
+            (
+                "trusted_peers = [\"::1\", \"::1/128\"]",
+                "\"::1/128\" twice",
+                "each once",
+            ),
+        ] {
+            let text = format!(
+                "[gateway]\nlisten = \"127.0.0.1:0\"\n{key}\n[dependencies.d]\nurls = [\"http://a\"]\n\
+                 [[routes]]\nname = \"r\"\nmatch = {{ path = \"/r\" }}\nclass = \"pass\"\nfrom = \"d\"\n"
+            );
+            let shown = parse("contract.toml", &text)
+                .map_or_else(|problems| problems.to_string(), |_| key.to_owned());
+            assert!(shown.contains(seen), "{seen} is missing from\n{shown}");
+            assert!(shown.contains(allowed), "{allowed} is missing from\n{shown}");
+            assert!(shown.contains("= mend: "), "{shown}");
+        }
+    }
 }

@@ -5,7 +5,17 @@
 /// Keys at the top of the file.
 pub const ROOT: &[&str] = &["gateway", "resources", "dependencies", "routes"];
 /// Keys of `[gateway]`.
-pub const GATEWAY: &[&str] = &["listen", "admin", "memory", "buffers", "workers", "drain"];
+pub const GATEWAY: &[&str] = &[
+    "listen",
+    "admin",
+    "memory",
+    "scope_share",
+    "buffers",
+    "workers",
+    "drain",
+    "access_log",
+    "trusted_peers",
+];
 /// Keys of `[resources.<name>]`.
 pub const RESOURCE: &[&str] = &["concurrency"];
 /// Keys of `[dependencies.<name>]`.
@@ -18,6 +28,7 @@ pub const DEPENDENCY: &[&str] = &[
     "ramp",
     "learned_limit",
     "retry",
+    "queue",
     "resend",
     "rewrite",
 ];
@@ -49,6 +60,8 @@ pub const BREAKER: &[&str] = &[
 ];
 /// Keys of `ramp`.
 pub const RAMP: &[&str] = &["stages", "hold", "hold_max", "calls", "failure_ratio"];
+/// Keys of `queue`.
+pub const QUEUE: &[&str] = &["length", "wait"];
 /// Keys of `retry`.
 pub const RETRY: &[&str] = &[
     "attempts",
@@ -74,6 +87,7 @@ pub const ROUTE: &[&str] = &[
     "keep_if",
     "max_body",
     "coalesce",
+    "criticality",
     "soft_timeout",
     "cool_down",
     "other_methods",
@@ -107,6 +121,7 @@ pub const ALL: &[(&str, &[&str])] = &[
     ("dependencies.<name>.ramp", RAMP),
     ("dependencies.<name>.learned_limit", LEARNED_LIMIT),
     ("dependencies.<name>.retry", RETRY),
+    ("dependencies.<name>.queue", QUEUE),
     ("dependencies.<name>.rewrite", REWRITE),
     ("routes", ROUTE),
     ("routes.match", MATCH),

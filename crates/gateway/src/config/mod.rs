@@ -10,12 +10,14 @@ pub mod diag;
 mod forwarding;
 mod gateway;
 pub mod keys;
+mod network;
 pub mod pattern;
 mod ramp;
 mod reader;
 mod refresh;
 mod retry;
 mod rewrite;
+pub mod room;
 mod route;
 pub mod units;
 
@@ -24,7 +26,8 @@ pub use conditions::{CONDITIONS_MAX, Conditions, Field, Host, Rank};
 pub use dependency::{Breaker, Dependency, Resource, Upstream};
 pub use diag::{Diagnostics, Places};
 pub use forwarding::{Class, OtherMethods};
-pub use gateway::Gateway;
+pub use gateway::{AccessLog, Gateway};
+pub use network::{NETWORKS_MAX, Network};
 pub use rewrite::{CHANGES_MAX, FieldChanges, Rewrite};
 pub use route::{DefaultAnswer, KeepIf, Route, Rung, ScopePart};
 

@@ -2,9 +2,13 @@
 //! It exists so that everything is built, or refused with every problem, before the first connection is taken.
 //! It refuses to open sockets; the server does.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, AtomicUsize, Ordering},
+use std::{
+    net::IpAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+    },
+    time::Duration,
 };
 
 use evenkeel::{BreakerBuilder, Dependency, Engine, Memory, Problems, Resource, http::Shelf};
@@ -22,17 +26,18 @@ use super::{
     upstream::Upstream,
 };
 use crate::{
-    config::{self, Breaker, Class, Contract},
-    telemetry::{Blame, Log, Outages},
+    config::{self, Breaker, Class, Contract, Network},
+    telemetry::{AccessLog, Blame, Log, Outages},
 };
 
 /// Requests that never became a call, by what was wrong with them.
-pub(crate) const MISDIRECTED: [ProblemKind; 5] = [
+pub(crate) const MISDIRECTED: [ProblemKind; 6] = [
     ProblemKind::BadRequest,
     ProblemKind::NoSuchRoute,
     ProblemKind::MethodNotAllowed,
     ProblemKind::MethodNotImplemented,
     ProblemKind::BodyTooLarge,
+    ProblemKind::NothingKept,
 ];
 
 /// A gateway without its sockets.
@@ -40,10 +45,13 @@ pub(crate) const MISDIRECTED: [ProblemKind; 5] = [
 pub struct App {
     pub(crate) engine: Engine,
     pub(crate) log: Log,
+    /// Where a line is written about each request; opened when the gateway starts.
+    pub(crate) access: Option<AccessLog>,
     pub(crate) memory: Memory<super::whole::Reply>,
     pub(crate) shelf: Shelf,
     pub(crate) buffers: Buffers,
     pub(crate) limits: Limits,
+    trusted: Vec<Network>,
     /// What reads.
     pub(crate) routes: Vec<Arc<Route>>,
     /// What only forwards.
@@ -104,11 +112,13 @@ impl App {
         }
         problems.or(Self {
             log: Log::to_stderr(engine),
+            access: None,
             engine: common.engine,
             memory,
             shelf,
             buffers: common.buffers,
             limits,
+            trusted: contract.gateway.trusted_peers.clone(),
             routes: served.list.iter().filter_map(|one| one.reads.clone()).collect(),
             passes: served.list.iter().filter_map(|one| one.passes.clone()).collect(),
             served,
@@ -129,14 +139,14 @@ impl App {
     /// Returns the counters of what the route of this name only forwards.
     #[must_use]
     pub fn pass_counts(&self, route: &str) -> Option<evenkeel::Counts> {
-        let passing = self.passes.iter().find(|known| known.name == route)?;
+        let passing = self.passes.iter().find(|known| *known.name == *route)?;
         Some(passing.guard.counts())
     }
 
     /// Returns the counters of the reads of the route of this name.
     #[must_use]
     pub fn counts(&self, route: &str) -> Option<evenkeel::Counts> {
-        let route = self.routes.iter().find(|known| known.name == route)?;
+        let route = self.routes.iter().find(|known| *known.name == *route)?;
         Some(route.guard.counts())
     }
 
@@ -164,6 +174,20 @@ impl App {
         (self.memory.count(), self.memory.bytes())
     }
 
+    /// Returns the shelf of the routes that cache.
+    #[must_use]
+    pub const fn shelf(&self) -> &Shelf {
+        &self.shelf
+    }
+
+    /// Returns how many attempts of the route of this name are shared right now, and how many keys are remembered as
+    /// not shareable.
+    #[must_use]
+    pub fn flights(&self, route: &str) -> Option<(usize, usize)> {
+        let route = self.routes.iter().find(|known| *known.name == *route)?;
+        Some(route.guard.flights())
+    }
+
     /// Returns the bytes of bodies that are being held back.
     #[must_use]
     pub fn buffered(&self) -> usize {
@@ -186,11 +210,23 @@ impl App {
             .map_or_else(Blame::default, |(_, upstream)| upstream.blame(class))
     }
 
+    /// Waits until every line about requests so far is written, for as long as `at_most`.
+    pub(crate) fn flush_access(&self, at_most: Duration) {
+        if let Some(access) = &self.access {
+            access.flush(at_most);
+        }
+    }
+
     /// Looks after idle connections. Called every [`super::upstream::SWEEP_EVERY`].
     pub(crate) fn sweep(&self) {
         for (_, upstream) in &self.dependencies {
             upstream.sweep();
         }
+    }
+
+    /// Tells whether the word of this peer about its clients counts.
+    pub(super) fn trusts(&self, peer: IpAddr) -> bool {
+        self.trusted.iter().any(|network| network.contains(peer))
     }
 
     /// Returns how many requests have arrived and have no answer yet.
@@ -266,6 +302,9 @@ fn dependencies(
         }
         if let Some(rules) = &dependency.ramp {
             builder = builder.ramp_rules(rules.clone());
+        }
+        if let Some(rules) = dependency.queue {
+            builder = builder.queue(rules.length, rules.longest_wait);
         }
         if let Some(rules) = dependency.retry {
             builder = builder.retry(rules);

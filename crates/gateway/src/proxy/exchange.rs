@@ -17,9 +17,10 @@ use parking_lot::Mutex;
 use super::{
     buffers::Lease,
     cached::Cached,
-    forward::{self, Peer, Sent},
+    forward::{self, Sent},
     framing::{self, Asked, End},
     keep::{self, Received, Verdict, Why},
+    peer::Peer,
     repeat,
     route::Route,
     stream::Stream,

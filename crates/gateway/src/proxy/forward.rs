@@ -3,48 +3,24 @@
 //! It refuses to pass on what a client says about its own origin, and what would make the answer partial on
 //! routes that keep answers.
 
-use std::net::IpAddr;
-
 use evenkeel_http::hop::{ConnectionOptions, Via, strip_hop_by_hop};
 use http::{
     HeaderMap, HeaderName, HeaderValue, Request, Uri,
-    header::{FORWARDED, HOST, TRAILER},
+    header::{HOST, TRAILER},
     request::Parts,
 };
 
-use super::{link::Outgoing, upload::Upload};
+use super::{
+    link::Outgoing,
+    peer::{self, Peer},
+    upload::Upload,
+};
 use crate::config::Rewrite;
 
-const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
-const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
-/// What is said about a client, made once per connection.
-#[derive(Debug)]
-pub(crate) struct Peer {
-    address: HeaderValue,
-    forwarded: HeaderValue,
-}
-
-impl Peer {
-    pub(crate) fn new(address: IpAddr) -> Self {
-        let address = address.to_canonical();
-        let node = match address {
-            IpAddr::V4(address) => format!("for={address};proto=http"),
-            IpAddr::V6(address) => format!("for=\"[{address}]\";proto=http"),
-        };
-        let value = |text: String| {
-            HeaderValue::try_from(text).unwrap_or_else(|_| HeaderValue::from_static("unknown"))
-        };
-        Self {
-            address: value(address.to_string()),
-            forwarded: value(node),
-        }
-    }
-}
-
-/// The fields added to a request. `X-Forwarded-Host` is one only where the contract changes the `Host`.
-const ADDED: usize = 5;
+/// The fields added to a request: `Via`, perhaps `X-Forwarded-Host`, and what is known of its client.
+const ADDED: usize = 2 + peer::ADDED;
 
 /// How much of a request is sent on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,9 +59,7 @@ pub(super) fn outgoing(
         }
         body.strip(options);
     }
-    headers.insert(X_FORWARDED_FOR, peer.address.clone());
-    headers.insert(X_FORWARDED_PROTO, HeaderValue::from_static("http"));
-    headers.insert(FORWARDED, peer.forwarded.clone());
+    peer.tell(&request.headers, &mut headers);
     let mut outgoing = Request::new(body);
     *outgoing.method_mut() = request.method.clone();
     *outgoing.uri_mut() =
@@ -167,7 +141,7 @@ mod tests {
                 .append(*name, HeaderValue::from_static(value));
         }
         let (parts, ()) = request.into_parts();
-        let peer = Peer::new("192.0.2.7".parse().unwrap());
+        let peer = Peer::new("192.0.2.7".parse().unwrap(), false);
         let via = Via::new("evenkeel").unwrap();
         outgoing(
             &parts,
@@ -229,12 +203,5 @@ mod tests {
         };
         assert_eq!(names(Sent::Question), ["range", "if-none-match"]);
         assert_eq!(names(Sent::Whole), ["if-match", "via"]);
-    }
-
-    #[test]
-    fn an_ipv6_client_is_written_as_rfc_7239_asks() {
-        let peer = Peer::new("2001:db8::1".parse().unwrap());
-        assert_eq!(peer.forwarded, "for=\"[2001:db8::1]\";proto=http");
-        assert_eq!(Peer::new("::ffff:10.0.0.1".parse().unwrap()).address, "10.0.0.1");
     }
 }

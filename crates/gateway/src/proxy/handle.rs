@@ -18,10 +18,11 @@ use evenkeel_http::{
 use http::{
     HeaderMap, HeaderName, HeaderValue, Method, Request, Response,
     header::{
-        ACCEPT_ENCODING, ALLOW, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE,
-        MAX_FORWARDS, RANGE,
+        ACCEPT_ENCODING, ALLOW, EXPECT, HOST, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE,
+        IF_UNMODIFIED_SINCE, MAX_FORWARDS, RANGE,
     },
 };
+use http_body::Body as _;
 use hyper::body::Incoming;
 use parking_lot::Mutex;
 
@@ -30,28 +31,71 @@ use super::{
     authority,
     cached::Cached,
     exchange::{Exchange, Handed},
-    forward::Peer,
     outbound::Outbound,
     pass::Passed,
+    peer::Peer,
     refuse, repeat,
     respond::respond,
     route::Whose,
     router::has_dot_segment,
     served::Nobody,
     trouble::Trouble,
+    upload,
+    watched::Watched,
     whole::Reply,
 };
+use crate::telemetry::{AccessedRequest, CameTo};
 
 /// Answers one request.
-pub(crate) async fn handle(app: &App, peer: &Arc<Peer>, request: Request<Incoming>) -> Response<Outbound> {
+pub(crate) async fn handle(app: &App, peer: &Arc<Peer>, request: Request<Incoming>) -> Response<Watched> {
     let _in_flight = InFlight::begin(&app.in_flight);
     let (head, body) = request.into_parts();
-    match prepare(app, peer, head) {
+    // It is written when it is dropped, wherever this is left.
+    let mut record = app
+        .access
+        .as_ref()
+        .map(|access| access.begin(described(&head, peer)));
+    let (response, came_to) = answer(app, peer, head, body).await;
+    if let Some(record) = &mut record {
+        record.status = Some(response.status());
+        record.came_to = came_to;
+    }
+    response.map(|body| Watched::new(body, record))
+}
+
+/// Returns what is written down of a request.
+fn described(head: &http::request::Parts, peer: &Peer) -> AccessedRequest {
+    let host = head
+        .headers
+        .get(HOST)
+        .map(HeaderValue::as_bytes)
+        .unwrap_or_default();
+    AccessedRequest {
+        method: head.method.clone(),
+        host: String::from_utf8_lossy(host).into_owned(),
+        path: head.uri.path().to_owned(),
+        peer: peer.to_string(),
+    }
+}
+
+/// Returns the answer to one request, and what its call came to if it became one.
+async fn answer(
+    app: &App,
+    peer: &Arc<Peer>,
+    head: http::request::Parts,
+    body: Incoming,
+) -> (Response<Outbound>, Option<CameTo>) {
+    let is_expecting = !body.is_end_stream() && head.headers.contains_key(EXPECT);
+    let response = match prepare(app, peer, head) {
         // A body of a read stays here: no answer that others may get depends on it.
-        Ok(Asked::Read(exchange, whose)) => read(app, &exchange, whose).await,
+        Ok(Asked::Read(exchange, whose)) => {
+            let answered = read(app, &exchange, whose).await;
+            upload::leave(body, is_expecting);
+            return answered;
+        }
         Ok(Asked::Pass(passed)) => match passed.answer(body, &app.labels).await {
-            Ok(response) => response,
-            Err((kind, detail)) => misdirected(app, kind, Some(detail)),
+            Ok((response, came_to)) => return (response, Some(came_to)),
+            Err((kind, detail)) => return (misdirected(app, kind, Some(detail)), None),
         },
         Ok(Asked::Options) => refuse::options(),
         Err(Refused { kind, detail, allow }) => {
@@ -61,7 +105,9 @@ pub(crate) async fn handle(app: &App, peer: &Arc<Peer>, request: Request<Incomin
             }
             response
         }
-    }
+    };
+    upload::leave(body, is_expecting);
+    (response, None)
 }
 
 fn misdirected(app: &App, kind: ProblemKind, detail: Option<&str>) -> Response<Outbound> {
@@ -70,9 +116,9 @@ fn misdirected(app: &App, kind: ProblemKind, detail: Option<&str>) -> Response<O
 }
 
 /// Makes the call of a read and answers with its end.
-async fn read(app: &App, exchange: &Arc<Exchange>, whose: Whose) -> Response<Outbound> {
+async fn read(app: &App, exchange: &Arc<Exchange>, whose: Whose) -> (Response<Outbound>, Option<CameTo>) {
     if let Some((cache, cached)) = exchange.route.cache.as_ref().zip(exchange.cached.as_ref()) {
-        return handle_cached(app, exchange, cache, cached).await;
+        return read_cached(app, exchange, cache, cached).await;
     }
     let usable = |held: &Reply| exchange.may_be_given(held);
     let target = exchange
@@ -95,20 +141,21 @@ async fn read(app: &App, exchange: &Arc<Exchange>, whose: Whose) -> Response<Out
         (true, false) => guard.call_repeatable_work(whose, target, usable, work).await,
         (true, true) => guard.call_repeatable_alone(whose, target, usable, work).await,
     };
-    answer(app, exchange, end)
+    ended(app, exchange, end)
 }
 
 /// Answers one request on a route that caches.
-async fn handle_cached(
+async fn read_cached(
     app: &App,
     exchange: &Arc<Exchange>,
     cache: &HttpCache,
     cached: &Cached,
-) -> Response<Outbound> {
+) -> (Response<Outbound>, Option<CameTo>) {
     if cached.looked.request().directives.only_if_cached
         && cached.first(cache, exchange.route.engine.now().mono) == Decision::OnlyIfCached
     {
-        return refuse::nothing_kept();
+        app.note_misdirected(ProblemKind::NothingKept);
+        return (refuse::nothing_kept(), None);
     }
     let bring = |moment, now| exchange.bring(cache, cached, moment, now);
     let key = || exchange.together(cached);
@@ -125,19 +172,25 @@ async fn handle_cached(
     };
     let guard = &exchange.route.guard;
     let end = guard.call_held(&bring, together, Some(&usable), work).await;
-    answer(app, exchange, end)
+    ended(app, exchange, end)
 }
 
-fn answer(
+/// Answers with what a call came to.
+fn ended(
     app: &App,
     exchange: &Exchange,
     end: Result<Answer<Reply, Trouble>, Unanswered<Trouble>>,
-) -> Response<Outbound> {
+) -> (Response<Outbound>, Option<CameTo>) {
+    // Only the line about the request wants to know.
+    let came_to = app
+        .access
+        .as_ref()
+        .map(|_| CameTo::of(&exchange.route.name, &end));
     let mut response = respond(exchange, end, &app.labels);
     if exchange.repeats() {
         repeat::mark(&mut response);
     }
-    response
+    (response, came_to)
 }
 
 /// Why a request becomes no call.
@@ -218,6 +271,7 @@ fn prepare(app: &App, peer: &Arc<Peer>, mut request: http::request::Parts) -> Re
         .scope_of(path, request.uri.query())
         .map_err(|detail| Refused::because(ProblemKind::BadRequest, Some(detail)))?;
     let whose = Whose {
+        scheme: peer.scheme(&request.headers),
         authority: authority::normalised(&authority),
         parts,
     };

@@ -237,7 +237,7 @@ const fn of_reason(reason: Reason, connected: bool) -> Option<ProxyError> {
         Reason::Busy => ProxyError::HttpRequestError,
         Reason::Fault => ProxyError::ProxyInternalError,
         Reason::BreakerOpen | Reason::Ramping | Reason::CoolDown => ProxyError::DestinationUnavailable,
-        Reason::AtCapacity => ProxyError::ConnectionLimitReached,
-        Reason::Held => ProxyError::ProxyInternalResponse,
+        Reason::AtCapacity | Reason::QueueExpired => ProxyError::ConnectionLimitReached,
+        Reason::Shed | Reason::Held => ProxyError::ProxyInternalResponse,
     })
 }

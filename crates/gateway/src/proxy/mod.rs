@@ -20,6 +20,7 @@ mod outbound;
 mod pass;
 mod passing;
 mod patient;
+mod peer;
 mod refuse;
 mod repeat;
 mod respond;
@@ -34,6 +35,7 @@ mod stream;
 mod trouble;
 mod upload;
 mod upstream;
+mod watched;
 mod whole;
 
 pub use app::App;
@@ -46,5 +48,5 @@ pub use upstream::{IDLE_MAX, SWEEP_EVERY};
 
 pub(crate) use authority::of_request;
 pub(crate) use keep::Why;
-pub(crate) use route::Route;
+pub(crate) use route::{Route, Validated};
 pub(crate) use server::{Connections, Stop, serve, serve_with};

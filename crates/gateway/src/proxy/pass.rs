@@ -25,11 +25,12 @@ use tokio::time::{Instant, Sleep};
 
 use super::{
     authority,
-    forward::{self, Peer, Sent},
+    forward::{self, Sent},
     framing::{self, Asked},
     labels::Labels,
     outbound::Outbound,
     passing::Passing,
+    peer::Peer,
     refuse, retiring,
     route::{Route, Whose},
     stream::Stream,
@@ -37,6 +38,7 @@ use super::{
     upload::{Fault, Progress, Turn, Upload},
     upstream::Head,
 };
+use crate::telemetry::CameTo;
 
 /// A request that is forwarded, without its body.
 #[derive(Debug)]
@@ -66,7 +68,7 @@ impl Passed {
         self,
         body: Incoming,
         labels: &Labels,
-    ) -> Result<Response<Outbound>, (ProblemKind, &'static str)> {
+    ) -> Result<(Response<Outbound>, CameTo), (ProblemKind, &'static str)> {
         let passing = Arc::clone(&self.passing);
         let (max, limits) = (passing.max_request_body, passing.limits);
         let (upload, progress) = Upload::of(body, &self.request.headers, max, &limits).map_err(|_| {
@@ -106,14 +108,27 @@ impl Passed {
             })
             .await
         };
-        Ok(match end {
-            Err(fault) => shared.broken_off(fault),
-            Ok(Ok(answer)) => shared.passed_on(answer.value, labels),
-            Ok(Err(end)) => match (end.ending, &end.cause) {
+        let end = match end {
+            Ok(end) => end,
+            Err(fault) => {
+                let came_to = CameTo {
+                    route: Arc::clone(&passing.name),
+                    ending: Ending::Abandoned,
+                    reason: None,
+                    age: None,
+                };
+                return Ok((shared.broken_off(fault), came_to));
+            }
+        };
+        let came_to = CameTo::of(&passing.name, &end);
+        let response = match end {
+            Ok(answer) => shared.passed_on(answer.value, labels),
+            Err(end) => match (end.ending, &end.cause) {
                 (Ending::Failed, Some(Trouble::ErrorAnswer(status, _))) => shared.passed_on(*status, labels),
                 _ => shared.unanswered(&end),
             },
-        })
+        };
+        Ok((response, came_to))
     }
 }
 
@@ -207,6 +222,7 @@ impl Shared {
         let Passed {
             request,
             authority,
+            peer,
             keepers,
             ..
         } = &self.asked;
@@ -214,9 +230,10 @@ impl Shared {
             return;
         }
         let uri = &request.uri;
+        let scheme = peer.scheme(&request.headers);
         for route in keepers {
             if let Some(cache) = &route.cache {
-                retiring::retire_after(route, cache, (authority, uri), answered);
+                retiring::retire_after(route, cache, (scheme, authority, uri), answered);
             }
             if !(route.keeps || route.coalesces) {
                 continue;
@@ -225,6 +242,7 @@ impl Shared {
             if let (Ok(parts), Some(target)) = (route.scope_of(uri.path(), uri.query()), uri.path_and_query())
             {
                 let whose = Whose {
+                    scheme,
                     authority: authority::normalised(authority),
                     parts,
                 };

@@ -21,7 +21,7 @@ use crate::config;
 /// The part of a route that forwards.
 #[derive(Debug)]
 pub(crate) struct Passing {
-    pub(crate) name: String,
+    pub(crate) name: Arc<str>,
     pub(crate) guard: Pass<StatusCode, Trouble>,
     pub(super) upstream: Arc<Upstream>,
     pub(super) limits: Limits,
@@ -49,10 +49,11 @@ impl Passing {
             .pass(&route.name, dependency)
             .classify(Trouble::class)
             .class_of(|status: &StatusCode| Class::of_status(status.as_u16()))
+            .criticality(route.criticality)
             .build()?;
         let timeout = dependency.contract().timeout().unwrap_or(Duration::MAX);
         Ok(Self {
-            name: route.name.clone(),
+            name: route.name.as_str().into(),
             guard,
             upstream: Arc::clone(upstream),
             limits: common.limits,

@@ -2,7 +2,7 @@
 //! It exists because a copy that outlives the write it contradicts is wrong even as a last resort (C27, C28).
 //! It refuses to be called after anything else: an error answer or a refusal changed nothing (case 058).
 
-use evenkeel::http::{HttpCache, Retire, UriKey};
+use evenkeel::http::{HttpCache, Retire};
 use evenkeel_http::invalidate::related_targets;
 use http::{HeaderMap, HeaderValue, Uri, uri::Scheme};
 
@@ -15,22 +15,26 @@ use super::{
 pub(super) fn retire_after(
     route: &Route,
     cache: &HttpCache,
-    (authority, target): (&HeaderValue, &Uri),
+    (scheme, authority, target): (&'static str, &HeaderValue, &Uri),
     answered: &HeaderMap,
 ) {
-    retire(route, cache, authority, target);
+    retire(route, cache, (scheme, authority), target);
     let mut parts = target.clone().into_parts();
-    parts.scheme = Some(Scheme::HTTP);
+    parts.scheme = Some(if scheme == "https" {
+        Scheme::HTTPS
+    } else {
+        Scheme::HTTP
+    });
     parts.authority = authority.to_str().ok().and_then(|name| name.parse().ok());
     let Ok(absolute) = Uri::from_parts(parts) else {
         return;
     };
     for related in related_targets(&absolute, answered) {
-        retire(route, cache, authority, &related);
+        retire(route, cache, (scheme, authority), &related);
     }
 }
 
-fn retire(route: &Route, cache: &HttpCache, authority: &HeaderValue, target: &Uri) {
+fn retire(route: &Route, cache: &HttpCache, (scheme, authority): (&'static str, &HeaderValue), target: &Uri) {
     // Without its scope parts no read of this target was ever let in.
     let (Ok(parts), Some(path_and_query)) = (
         route.scope_of(target.path(), target.query()),
@@ -39,10 +43,11 @@ fn retire(route: &Route, cache: &HttpCache, authority: &HeaderValue, target: &Ur
         return;
     };
     let whose = Whose {
+        scheme,
         authority: authority::normalised(authority),
         parts,
     };
-    if let Ok(key) = UriKey::of(&route.name, &whose, path_and_query.as_str()) {
+    if let Ok(key) = whose.key(&route.name, path_and_query.as_str()) {
         cache.retire(&key, Retire::Hard, route.engine.now().mono);
     }
 }

@@ -24,16 +24,17 @@ use crate::config::{self, KeepIf, Rung, ScopePart, pattern::Pattern};
 /// The guard of a route.
 pub(crate) type Guard = Read<Reply, Trouble, Whose>;
 
-/// What a key says beside the target: the scheme is always http, so the authority and the scope parts.
+/// What a key says beside the target: the scheme, the authority and the scope parts.
 #[derive(Debug)]
 pub(crate) struct Whose {
+    pub(super) scheme: &'static str,
     pub(super) authority: HeaderValue,
     pub(super) parts: Vec<String>,
 }
 
 impl Scope for Whose {
     fn parts(&self, each: &mut dyn FnMut(&str)) {
-        each("http");
+        each(self.scheme);
         // Authorities are checked before they get here: visible ASCII.
         each(self.authority.to_str().unwrap_or_default());
         for part in &self.parts {
@@ -42,10 +43,31 @@ impl Scope for Whose {
     }
 }
 
+/// What the dependency said when it was asked whether a copy still holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Validated {
+    /// It does.
+    NotModified,
+    /// Something else has taken its place.
+    Replaced,
+}
+
+impl Validated {
+    pub(crate) const ALL: [Self; 2] = [Self::NotModified, Self::Replaced];
+
+    /// Returns the stable word.
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::NotModified => "not-modified",
+            Self::Replaced => "replaced",
+        }
+    }
+}
+
 /// A route, ready to serve.
 #[derive(Debug)]
 pub(crate) struct Route {
-    pub(crate) name: String,
+    pub(crate) name: Arc<str>,
     pub(crate) guard: Guard,
     pub(super) pattern: Pattern,
     pub(super) scope: Vec<ScopePart>,
@@ -63,11 +85,12 @@ pub(crate) struct Route {
     pub(super) keep_if: KeepIf,
     pub(super) max_body: usize,
     /// Its use of the shelf; `None` where it always asks.
-    pub(super) cache: Option<HttpCache>,
+    pub(crate) cache: Option<HttpCache>,
     /// Fields of requests that are brought into one spelling.
     pub(super) normalise: Vec<HeaderName>,
     ignored_cookies: IgnoredCookies,
     not_kept: [AtomicU64; Why::COUNT],
+    validations: [AtomicU64; Validated::ALL.len()],
     turns: AtomicU32,
 }
 
@@ -107,7 +130,8 @@ impl Route {
             .classify(Trouble::class)
             .class_of(Reply::class)
             .ladder(rungs)
-            .when_busy(route.when_busy);
+            .when_busy(route.when_busy)
+            .criticality(route.criticality);
         let keeps = cache.is_none() && route.stale().is_some();
         if keeps {
             builder = builder
@@ -137,7 +161,7 @@ impl Route {
             builder = builder.coalesce().share_if(Reply::is_shareable);
         }
         Ok(Self {
-            name: route.name.clone(),
+            name: route.name.as_str().into(),
             guard: builder.build()?,
             pattern: route.pattern.clone(),
             scope: route.scope.clone(),
@@ -159,6 +183,7 @@ impl Route {
                 .map_or_else(Vec::new, |caching| caching.normalise.clone()),
             ignored_cookies: route.ignored_cookies.clone(),
             not_kept: std::array::from_fn(|_| AtomicU64::new(0)),
+            validations: std::array::from_fn(|_| AtomicU64::new(0)),
             turns: AtomicU32::new(0),
         })
     }
@@ -185,6 +210,26 @@ impl Route {
         self.not_kept
             .get(why.index())
             .map_or(0, |count| count.load(Ordering::Relaxed))
+    }
+
+    /// Counts an answer to a validation.
+    pub(super) fn note_validated(&self, result: Validated) {
+        let [not_modified, replaced] = &self.validations;
+        let count = match result {
+            Validated::NotModified => not_modified,
+            Validated::Replaced => replaced,
+        };
+        count.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Returns how many answers to validations said this.
+    pub(crate) fn validations(&self, result: Validated) -> u64 {
+        let [not_modified, replaced] = &self.validations;
+        let count = match result {
+            Validated::NotModified => not_modified,
+            Validated::Replaced => replaced,
+        };
+        count.load(Ordering::Relaxed)
     }
 
     /// Reads the scope parts of a request.

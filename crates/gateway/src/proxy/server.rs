@@ -27,7 +27,7 @@ use tokio::{
     sync::{Notify, OwnedSemaphorePermit, Semaphore},
 };
 
-use super::{app::App, forward::Peer, handle::handle, limits::Limits, patient::Patient};
+use super::{app::App, handle::handle, limits::Limits, patient::Patient, peer::Peer};
 use crate::telemetry::{Level, Log};
 
 /// The wish to stop, told once to everybody who runs.
@@ -122,7 +122,7 @@ pub(crate) async fn serve(listener: TcpListener, app: Arc<App>, connections: Con
         Arc::clone(&stop),
         move |stream, from, place| {
             let (app, stop) = (Arc::clone(&app), Arc::clone(&stop));
-            let peer = Arc::new(Peer::new(from.ip()));
+            let peer = Arc::new(Peer::new(from.ip(), app.trusts(from.ip())));
             tokio::spawn(async move {
                 let service = service_fn(|request: Request<Incoming>| {
                     let (app, peer) = (&*app, &peer);

@@ -3,7 +3,7 @@
 //! It exists beside the plain attempt because a 304 is an answer here, and because storing is part of the attempt.
 //! It refuses to judge headers: what may be stored and which copies a 304 speaks of, the rule book says.
 
-use std::sync::atomic::Ordering;
+use std::sync::{Arc, atomic::Ordering};
 
 use bytes::Bytes;
 use evenkeel::{
@@ -25,6 +25,7 @@ use super::{
     framing::{self, Asked, End},
     keep::{self, Verdict, Why},
     repeat,
+    route::Validated,
     stream::Stream,
     trouble::Trouble,
     upload::Upload,
@@ -56,6 +57,9 @@ impl Exchange {
         let refreshes = decision == Decision::StaleWhileRevalidating;
         let mut answer = self.sent(began, (refreshes, &conditions), &mut permit).await?;
         if answer.head.status != StatusCode::NOT_MODIFIED {
+            if conditional && !in_error_set(answer.head.status) {
+                self.route.note_validated(Validated::Replaced);
+            }
             return self.arrived(cache, cached, answer).await;
         }
         let mut permit = answer.stream.take_permit();
@@ -69,6 +73,7 @@ impl Exchange {
             };
             let settled = cache.not_modified(&cached.key, looked, &self.request.headers, &arrived);
             if let Some(settled) = settled {
+                self.route.note_validated(Validated::NotModified);
                 return Ok(self.validated(settled));
             }
             // It speaks of no copy that is held: only the whole answer helps (C23).
@@ -119,7 +124,7 @@ impl Exchange {
             range: true,
         };
         let end = framing::check(&mut head, asked)?;
-        let home = std::sync::Arc::clone(&route.upstream);
+        let home = Arc::clone(&route.upstream);
         let mut stream = Stream::new(body, link, home, permit.take(), route.limits.stream_idle);
         let end = if stream.length().is_some() {
             End::Known
@@ -174,9 +179,12 @@ impl Exchange {
         } = answer;
         // Nothing could stand in for it, nobody else may have it, and it is not asked for again: it flows.
         let may_repeat = self.repeats() && repeat::is_worth_repeating(head.status);
+        // A failure is for all who wait for it.
+        let may_share = in_error_set(head.status) && !self.asks_alone(cached);
         if let Err((why, _)) = judged
             && !self.route.has_ladder
             && !may_repeat
+            && !may_share
             && looked.chosen().is_none()
         {
             return self.let_through(head, stream, Some(why), Keep::Leave);

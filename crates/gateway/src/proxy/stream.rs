@@ -201,8 +201,13 @@ impl Stream {
         self.permit.take()
     }
 
+    /// Tells whether the body was cut.
+    pub(super) const fn is_cut(&self) -> bool {
+        self.cut
+    }
+
     /// Tells whether the body has ended and nothing of it is left to be given.
-    fn is_over(&self) -> bool {
+    pub(super) fn is_over(&self) -> bool {
         self.ahead.is_empty() && !self.cut && (self.link.is_none() || self.body.is_end_stream())
     }
 }

@@ -20,7 +20,7 @@ use parking_lot::{Condvar, Mutex};
 
 use super::line::{Level, Line};
 
-/// The most lines that wait to be written; more are lost.
+/// How many lines of the gateway's own log wait at most.
 const WAITING_MAX: usize = 1024;
 
 /// Where lines go. Clones share it; the thread that writes starts with the first line and ends with the last clone.
@@ -36,6 +36,8 @@ struct Handle {
 #[derive(Debug)]
 struct Shared {
     queue: Mutex<Queue>,
+    /// The most lines that wait to be written; more are lost.
+    waiting_max: usize,
     /// There is something to write, or nothing ever again.
     more: Condvar,
     /// Everything has been written.
@@ -64,10 +66,11 @@ impl Log {
     /// Makes a log that is written to standard error.
     #[must_use]
     pub fn to_stderr(engine: &Engine) -> Self {
-        Self::to(engine, io::stderr())
+        Self::to(engine, io::stderr(), WAITING_MAX)
     }
 
-    fn to(engine: &Engine, sink: impl Write + Send + 'static) -> Self {
+    /// Makes a log that is written to `sink`, and for which at most `waiting_max` lines wait.
+    pub(super) fn to(engine: &Engine, sink: impl Write + Send + 'static, waiting_max: usize) -> Self {
         let queue = Queue {
             waiting: VecDeque::new(),
             sink: Some(Box::new(sink)),
@@ -78,6 +81,7 @@ impl Log {
             engine: engine.clone(),
             shared: Arc::new(Shared {
                 queue: Mutex::new(queue),
+                waiting_max,
                 more: Condvar::new(),
                 idle: Condvar::new(),
                 lost: AtomicU64::new(0),
@@ -100,10 +104,14 @@ impl Log {
 
     /// Hands a line to the thread that writes, without waiting for it.
     pub fn line(&self, line: &Line) {
+        self.text(line.to_text());
+    }
+
+    /// Hands a line that is written already to the thread that writes, without waiting for it.
+    pub(super) fn text(&self, text: String) {
         let shared = &self.0.shared;
-        let text = line.to_text();
         let mut queue = shared.queue.lock();
-        if queue.waiting.len() >= WAITING_MAX {
+        if queue.waiting.len() >= shared.waiting_max {
             shared.lost.fetch_add(1, Ordering::Relaxed);
             return;
         }
@@ -162,6 +170,10 @@ impl Shared {
                     self.lost.fetch_add(1, Ordering::Relaxed);
                 }
             }
+            // What fails here has been counted by nobody, and nobody knows how many lines it was.
+            if sink.flush().is_err() {
+                self.lost.fetch_add(1, Ordering::Relaxed);
+            }
         }
     }
 }
@@ -190,7 +202,7 @@ mod tests {
     #[test]
     fn a_reader_who_does_not_read_holds_up_nobody_and_what_is_lost_is_counted() {
         let ((go, gone), (wrote, written)) = (mpsc::channel(), mpsc::channel());
-        let log = Log::to(&Engine::system(), Slow(gone, wrote));
+        let log = Log::to(&Engine::system(), Slow(gone, wrote), WAITING_MAX);
         let all = 2 * WAITING_MAX + 10;
         for number in 0..all {
             log.note(Level::Info, "x", &[("number", &number.to_string())]);
@@ -213,7 +225,7 @@ mod tests {
     fn lines_that_cannot_be_written_are_lost_and_counted() {
         let ((go, gone), (wrote, written)) = (mpsc::channel(), mpsc::channel());
         drop((go, written));
-        let log = Log::to(&Engine::system(), Slow(gone, wrote));
+        let log = Log::to(&Engine::system(), Slow(gone, wrote), WAITING_MAX);
         log.note(Level::Info, "x", &[]);
         log.flush(Duration::from_secs(20));
         assert_eq!(log.lost(), 1);

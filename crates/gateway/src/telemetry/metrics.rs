@@ -13,7 +13,7 @@ use prometheus_client::{
 };
 
 use super::series::{self, Kind, Series};
-use crate::proxy::{App, Connections, Why};
+use crate::proxy::{App, Connections, Validated, Why};
 
 /// Exports the series of one gateway.
 pub(crate) struct Metrics(Registry);
@@ -65,7 +65,7 @@ impl Scrape {
             .app
             .routes
             .iter()
-            .map(|route| (route.name.as_str(), route.guard.counts(), Reach::of(route)))
+            .map(|route| (&*route.name, route.guard.counts(), Reach::of(route, &self.app)))
             .collect();
         let calls = routes.iter().flat_map(|(route, counts, reach)| {
             Ending::ALL
@@ -96,10 +96,14 @@ impl Scrape {
             .zip(&routes)
             .flat_map(|(route, (name, counts, reach))| {
                 // Two of the words are said by the store of snapshots as well as by the shelf.
-                let by_the_store = |why| match why {
-                    Why::TooBig => counts.not_kept(evenkeel::NotKept::TooBig),
-                    Why::Superseded => counts.not_kept(evenkeel::NotKept::Superseded),
-                    _ => 0,
+                let by_the_store = |why| {
+                    [
+                        (Why::TooBig, evenkeel::NotKept::TooBig),
+                        (Why::Superseded, evenkeel::NotKept::Superseded),
+                    ]
+                    .into_iter()
+                    .find(|(own, _)| *own == why)
+                    .map_or(0, |(_, theirs)| counts.not_kept(theirs))
                 };
                 Why::all()
                     .map(move |why| (why.as_str(), route.not_kept(why) + by_the_store(why)))
@@ -117,7 +121,12 @@ impl Scrape {
                 .map(|end| (vec![*route, end.as_str()], counts.refreshes(end)))
                 .filter(|(_, count)| *count > 0 || reach.revalidates)
         });
-        out.write(&series::REFRESHES, refreshes)
+        out.write(&series::REFRESHES, refreshes)?;
+        let validations = self.app.routes.iter().filter(|route| route.cache.is_some());
+        let validations = validations.flat_map(|route| {
+            Validated::ALL.map(|result| (vec![&*route.name, result.as_str()], route.validations(result)))
+        });
+        out.write(&series::VALIDATIONS, validations)
     }
 
     fn passes(&self, out: &mut Out<'_>) -> fmt::Result {
@@ -132,7 +141,7 @@ impl Scrape {
                 .filter(move |(ending, reason, count)| *count > 0 || reach.reaches(*ending, *reason))
                 .map(|(ending, reason, count)| {
                     let reason = reason.map_or("none", Reason::as_str);
-                    (vec![passing.name.as_str(), ending.as_str(), reason], count)
+                    (vec![&*passing.name, ending.as_str(), reason], count)
                 })
         });
         out.write(&series::PASSES, passes)
@@ -149,6 +158,11 @@ impl Scrape {
                 .map(move |(class, count)| (vec![dependency.name(), class.as_str()], count))
         });
         out.write(&series::ATTEMPTS, attempts)?;
+        let queues = || all().filter_map(|one| Some((one, one.contract().queue()?.length)));
+        let waiting = queues().map(|(one, _)| (vec![one.name()], u64::from(one.status().waiting)));
+        out.write(&series::QUEUE_WAITING, waiting)?;
+        let lengths = queues().map(|(one, length)| (vec![one.name()], u64::from(length)));
+        out.write(&series::QUEUE_LIMIT, lengths)?;
         let with_retries = || all().filter(|one| one.contract().retry().is_some());
         let made = with_retries().map(|one| (vec![one.name()], one.retries().made));
         out.write(&series::RETRIES, made)?;
@@ -245,6 +259,10 @@ impl Scrape {
         out.write(&series::SNAPSHOTS, one(app.memory.count() as u64))?;
         out.write(&series::SNAPSHOT_BYTES, one(app.memory.bytes()))?;
         out.write(&series::SNAPSHOT_BYTES_LIMIT, one(app.memory.limit()))?;
+        out.write(&series::SHELF_URIS, one(app.shelf.uris() as u64))?;
+        out.write(&series::SHELF_BYTES, one(app.shelf.bytes()))?;
+        out.write(&series::SHELF_BYTES_LIMIT, one(app.shelf.limit()))?;
+        out.write(&series::SHELF_EVICTIONS, one(app.shelf.evicted()))?;
         out.write(&series::BUFFERED_BYTES, one(app.buffers.used() as u64))?;
         out.write(&series::REQUESTS_IN_FLIGHT, one(app.requests_in_flight() as u64))?;
         out.write(&series::CLIENT_CONNECTIONS, one(self.connections.count() as u64))?;
@@ -252,6 +270,8 @@ impl Scrape {
         out.write(&series::MISDIRECTED, misdirected)?;
         out.write(&series::EVENTS_LOST, one(app.engine.events_lost()))?;
         out.write(&series::LOG_LINES_LOST, one(app.log.lost()))?;
+        let lost = app.access.as_ref().map(|access| (Vec::new(), access.lost()));
+        out.write(&series::ACCESS_LINES_LOST, lost.into_iter())?;
         let version = std::iter::once((vec![env!("CARGO_PKG_VERSION")], 1));
         out.write(&series::BUILD_INFO, version)
     }
@@ -277,16 +297,24 @@ struct Reach {
     has_breaker: bool,
     has_ramp: bool,
     is_limited: bool,
+    has_queue: bool,
+    /// Another route of its dependency matters more.
+    may_be_shed: bool,
     refuses_when_busy: bool,
     has_soft_timeout: bool,
     cools_down: bool,
     revalidates: bool,
+    has_fresh: bool,
 }
 
 impl Reach {
-    fn of(route: &crate::proxy::Route) -> Self {
+    fn of(route: &crate::proxy::Route, app: &App) -> Self {
         let contract = route.guard.contract();
         let ladder = contract.ladder();
+        let may_be_shed = app.routes.iter().any(|other| {
+            other.guard.dependency().name() == route.guard.dependency().name()
+                && other.guard.criticality() > route.guard.criticality()
+        });
         Self {
             keeps: contract.keeps_snapshots(),
             has_alternate: ladder.has_alternate(),
@@ -295,6 +323,8 @@ impl Reach {
             cools_down: contract.refresh().cool_down.is_some(),
             has_soft_timeout: contract.soft_timeout().is_some(),
             revalidates: contract.refreshes(),
+            may_be_shed,
+            has_fresh: contract.looks_first(),
             ..Self::without_rungs(route.guard.dependency())
         }
     }
@@ -308,19 +338,25 @@ impl Reach {
             has_breaker: dependency.contract().breaker().is_some(),
             has_ramp: dependency.contract().ramp().is_some(),
             is_limited: dependency.is_limited(),
+            has_queue: dependency.contract().queue().is_some(),
+            may_be_shed: false,
             refuses_when_busy: false,
             has_soft_timeout: false,
             cools_down: false,
             revalidates: false,
+            has_fresh: false,
         }
     }
 
     fn reaches(&self, ending: Ending, reason: Option<Reason>) -> bool {
         let Some(reason) = reason else {
-            return matches!(
-                ending,
-                Ending::Answered(Rung::Live) | Ending::Abandoned | Ending::Cut
-            );
+            return match ending {
+                Ending::Answered(Rung::Live) | Ending::Abandoned | Ending::Cut => true,
+                Ending::Answered(Rung::Fresh) => self.has_fresh,
+                Ending::Answered(Rung::Stale | Rung::Alternate | Rung::Default)
+                | Ending::Refused
+                | Ending::Failed => false,
+            };
         };
         let possible = match reason {
             Reason::DependencyFailed | Reason::TimedOut | Reason::Cut | Reason::ErrorAnswer => true,
@@ -328,6 +364,8 @@ impl Reach {
             Reason::Ramping => self.has_ramp,
             Reason::AtCapacity => self.is_limited,
             Reason::CoolDown => self.cools_down,
+            Reason::QueueExpired => self.has_queue,
+            Reason::Shed => self.is_limited && self.may_be_shed,
             Reason::Slow => self.has_soft_timeout,
             Reason::Revalidating => self.revalidates,
             Reason::Busy | Reason::Fault | Reason::Held => false,
@@ -395,10 +433,13 @@ mod tests {
             has_breaker: true,
             has_ramp: false,
             is_limited: true,
+            has_queue: false,
+            may_be_shed: false,
             refuses_when_busy: true,
             has_soft_timeout: false,
             cools_down: false,
             revalidates: false,
+            has_fresh: false,
         };
         let reached = |reach: &Reach, reason| {
             [

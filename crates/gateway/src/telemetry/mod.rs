@@ -2,6 +2,7 @@
 //! It exists so that both speak the engine's words and come from the engine's own counters.
 //! It refuses to count by itself what the engine counts already.
 
+mod access;
 mod line;
 mod log;
 mod metrics;
@@ -11,5 +12,6 @@ pub mod series;
 pub use line::{Level, Line};
 pub use log::Log;
 
+pub(crate) use access::{AccessLog, CameTo, Record, Request as AccessedRequest};
 pub(crate) use metrics::Metrics;
 pub(crate) use outages::{Blame, Outages};

@@ -88,6 +88,16 @@ pub(super) const ATTEMPTS: Series = counter(
     &["dependency", "class"],
     "Attempts at a dependency that have ended, by what they brought; refusals made here are none",
 );
+pub(super) const QUEUE_WAITING: Series = gauge(
+    "evenkeel_queue_waiting",
+    &["dependency"],
+    "Requests that wait for a permit, where the contract has a queue",
+);
+pub(super) const QUEUE_LIMIT: Series = gauge(
+    "evenkeel_queue_limit",
+    &["dependency"],
+    "The most requests that wait for a permit, where the contract has a queue",
+);
 pub(super) const RETRIES: Series = counter(
     "evenkeel_retries",
     &["dependency"],
@@ -174,6 +184,28 @@ pub(super) const SNAPSHOT_BYTES_LIMIT: Series = gauge(
     &[],
     "The most bytes of snapshots",
 );
+pub(super) const SHELF_URIS: Series = gauge(
+    "evenkeel_shelf_uris",
+    &[],
+    "URIs of which routes that cache have copies",
+);
+pub(super) const SHELF_BYTES: Series = gauge(
+    "evenkeel_shelf_bytes",
+    &[],
+    "Bytes that these copies take, keys and bookkeeping included",
+);
+pub(super) const SHELF_BYTES_LIMIT: Series =
+    gauge("evenkeel_shelf_bytes_limit", &[], "The most bytes of such copies");
+pub(super) const SHELF_EVICTIONS: Series = counter(
+    "evenkeel_shelf_evictions",
+    &[],
+    "URIs whose copies went for want of room",
+);
+pub(super) const VALIDATIONS: Series = counter(
+    "evenkeel_validations",
+    &["route", "result"],
+    "Answers of the dependency to questions whether a copy still holds, by what they said",
+);
 pub(super) const BUFFERED_BYTES: Series = gauge(
     "evenkeel_buffered_bytes",
     &[],
@@ -201,6 +233,11 @@ pub(super) const LOG_LINES_LOST: Series = counter(
     &[],
     "Lines of the log that could not be written, or came while too many waited to be",
 );
+pub(super) const ACCESS_LINES_LOST: Series = counter(
+    "evenkeel_access_log_lines_lost",
+    &[],
+    "Lines about requests that could not be written, or came while too many waited to be",
+);
 pub(super) const BUILD_INFO: Series = gauge(
     "evenkeel_build_info",
     &["version"],
@@ -215,7 +252,10 @@ pub const ALL: &[Series] = &[
     NOT_KEPT,
     JOINED,
     REFRESHES,
+    VALIDATIONS,
     ATTEMPTS,
+    QUEUE_WAITING,
+    QUEUE_LIMIT,
     RETRIES,
     RETRIES_DENIED,
     BREAKER_STATE,
@@ -234,11 +274,16 @@ pub const ALL: &[Series] = &[
     SNAPSHOTS,
     SNAPSHOT_BYTES,
     SNAPSHOT_BYTES_LIMIT,
+    SHELF_URIS,
+    SHELF_BYTES,
+    SHELF_BYTES_LIMIT,
+    SHELF_EVICTIONS,
     BUFFERED_BYTES,
     REQUESTS_IN_FLIGHT,
     CLIENT_CONNECTIONS,
     MISDIRECTED,
     EVENTS_LOST,
     LOG_LINES_LOST,
+    ACCESS_LINES_LOST,
     BUILD_INFO,
 ];

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::kit::{Bench, NO_BREAKER, Origin, Reply, contract, in_turn};
+use crate::kit::{Bench, NO_LIMITS, Origin, Reply, contract, in_turn};
 
 /// What a route that caches has in its contract.
 pub(crate) const ORIGIN: &str = "freshness = \"origin\"";
@@ -13,7 +13,7 @@ const fn secs(seconds: u64) -> Duration {
 
 pub(crate) async fn bench(origin: &Origin, more: &str) -> Bench {
     let route = format!("{ORIGIN}\n{more}");
-    Bench::with_manual_clock(&contract(origin.address, NO_BREAKER, &route)).await
+    Bench::with_manual_clock(&contract(origin.address, NO_LIMITS, &route)).await
 }
 
 fn lifetime(reply: Reply, value: &str) -> Reply {
@@ -366,4 +366,18 @@ async fn tc1_a_targeted_field_takes_the_place_of_cache_control() {
     let hit = bench.get("/r/1").await;
     assert_eq!(hit.header("cache-status"), Some("evenkeel; hit; ttl=10"));
     assert_eq!(hit.header("cdn-cache-control"), Some("max-age=10"));
+}
+
+#[tokio::test]
+async fn a_copy_is_replaced_wherever_the_store_keeps_it() {
+    let origin = Origin::start(in_turn(vec![lifetime(Reply::ok("one"), "max-age=2")])).await;
+    let bench = bench(&origin, "").await;
+    // The store has eight parts and a key lies in one by chance: 64 keys miss none of them.
+    for round in 1..=2 {
+        for key in 0..64 {
+            assert_eq!(bench.get(&format!("/r/{key}")).await.text(), "one");
+        }
+        assert_eq!(origin.hits(), round * 64);
+        bench.advance(secs(3));
+    }
 }

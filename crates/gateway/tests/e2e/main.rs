@@ -1,6 +1,7 @@
 //! The gateway over real sockets: a scripted origin on one side, raw clients on the other.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
+mod accessed;
 mod bodies;
 mod cache_answers;
 mod cache_failures;
@@ -12,6 +13,7 @@ mod framing;
 mod kit;
 mod lifecycle;
 mod passing;
+mod queue;
 mod recovery;
 mod requests;
 mod retries;

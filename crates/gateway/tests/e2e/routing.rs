@@ -1,6 +1,6 @@
-//! Which route a request belongs to, where a path alone does not settle it.
+//! Which route a request belongs to, where a path alone does not settle it, and who may say where it comes from.
 
-use crate::kit::{Answer, Bench, Client, NO_BREAKER, Origin, Reply, STALE, contract};
+use crate::kit::{Answer, Bench, Client, NO_BREAKER, Origin, Reply, STALE, contract, contract_with};
 
 /// Two routes for the same paths in front of an origin that echoes nothing: the route shows in the counters.
 async fn bench(first: &str, second: &str) -> (Origin, Bench) {
@@ -117,4 +117,50 @@ async fn an_address_that_no_route_covers_is_unknown_whatever_the_method() {
     assert_eq!((answer.status, answer.header("allow")), (405, Some("GET, HEAD")));
     let answer = ask(&bench, "GET", "b", "").await;
     assert_eq!((answer.status, answer.header("allow")), (405, Some("POST")));
+}
+
+/// An unlisted peer could otherwise fill one scheme's copies with the answers of the other.
+#[tokio::test]
+async fn the_scheme_that_a_trusted_peer_names_is_in_the_key_and_nobody_elses_is() {
+    for (trusted, apart) in [("127.0.0.1", true), ("192.0.2.1", false)] {
+        let origin = Origin::start(|seen| Reply::ok(seen.header("x-forwarded-proto").unwrap())).await;
+        let top = format!("trusted_peers = [\"{trusted}\"]");
+        let bench = Bench::start(&contract_with(origin.address, &top, NO_BREAKER, STALE)).await;
+        let https = [("x-forwarded-proto", "https")];
+        let live = [
+            bench.get("/r/1").await.text(),
+            bench.get_with("/r/1", &https).await.text(),
+        ];
+        let second = if apart { "https" } else { "http" };
+        assert_eq!(live, ["http", second]);
+        origin.stop().await;
+        let stale = [
+            bench.get("/r/1").await.text(),
+            bench.get_with("/r/1", &https).await.text(),
+        ];
+        assert_eq!(stale, live);
+        assert_eq!(bench.gateway.app().snapshots().0, if apart { 2 } else { 1 });
+    }
+}
+
+/// A gateway that records no spans of its own has nothing to add.
+#[tokio::test]
+async fn trace_context_passes_as_it_is() {
+    let (origin, bench) = bench("", ", method = [\"POST\"]").await;
+    let fields = "traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01\r\ntracestate: a=1\r\ntracestate: b=2\r\n";
+    for method in ["GET", "POST"] {
+        ask(&bench, method, "a", fields).await;
+        let seen = origin.seen().pop().unwrap();
+        assert_eq!(
+            seen.header("traceparent"),
+            Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
+        );
+        let states: Vec<&str> = seen
+            .headers
+            .iter()
+            .filter(|(name, _)| name == "tracestate")
+            .map(|(_, value)| value.as_str())
+            .collect();
+        assert_eq!(states, ["a=1", "b=2"]);
+    }
 }

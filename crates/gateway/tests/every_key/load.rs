@@ -81,7 +81,7 @@ pub(crate) async fn hold() {
 pub(crate) async fn hold_max() {
     for (rules, index) in [("", 1), ("hold_max = \"2s\"", 0)] {
         let back = Back::with(&format!("ramp = {{ {rules} }}")).await;
-        assert_eq!(back.after(500).await, index, "{rules}");
+        assert_eq!(back.after(750).await, index, "{rules}");
     }
 }
 

@@ -88,18 +88,67 @@ fn a_first_sign_of_overload_brings_a_limit_of_what_was_borne() {
     );
 }
 
-#[test]
-fn a_source_that_falls_silent_is_held_to_what_it_bore() {
+/// So many in flight, the last answer now, and a look after so long.
+fn silent(in_flight: u32, millis: u32) -> Bench {
     let mut bench = Bench::healthy();
-    for _ in 0..40 {
+    bench.learner.look(&bench.meter, bench.now);
+    for _ in 0..in_flight {
         bench.meter.enter_reserved(bench.now);
     }
-    bench.look();
-    assert_eq!(bench.learner.limit(), None);
-    for _ in 0..3 {
-        bench.look();
+    bench.learner.look(&bench.meter, bench.now.after(MS * millis));
+    bench
+}
+
+#[test]
+fn a_source_that_falls_silent_is_held_to_what_it_bore_or_half_of_what_it_has() {
+    assert_eq!(silent(40, 25).learner.limit(), Some(20));
+    assert_eq!(silent(21, 25).learner.limit(), Some(20));
+    assert_eq!(silent(90, 25).learner.limit(), Some(45));
+}
+
+#[test]
+fn neither_a_baseline_and_a_quarter_of_silence_nor_what_was_borne_is_passed_for_nothing() {
+    assert_eq!(silent(40, 24).learner.limit(), None, "not that long");
+    assert_eq!(silent(20, 500).learner.limit(), None, "it bore that much");
+}
+
+#[test]
+fn a_page_that_is_turned_in_a_silence_is_no_answer() {
+    let mut bench = silent(40, 10);
+    let entry = Entry {
+        began: bench.now,
+        in_flight: 1,
+    };
+    for _ in 0..10 {
+        bench.meter.note(entry, Told::Answer, bench.now.after(MS * 20));
     }
-    assert_eq!(bench.learner.limit(), Some(20));
+    // The answers are seen at 30 ms, the round ends at 70, and nothing came in between.
+    for (millis, limit) in [(30, None), (54, None), (70, None), (80, Some(20))] {
+        bench.learner.look(&bench.meter, bench.now.after(MS * millis));
+        assert_eq!(bench.learner.limit(), limit, "{millis}");
+    }
+}
+
+#[test]
+fn the_rounds_of_a_cold_process_take_no_longer_than_its_answers() {
+    let mut bench = Bench::new();
+    let entry = Entry {
+        began: bench.now,
+        in_flight: 10,
+    };
+    for _ in 0..3 {
+        assert!(bench.meter.enter_reserved(bench.now).in_flight > 0);
+    }
+    for _ in 0..8 {
+        bench.meter.note(entry, Told::Answer, bench.now.after(MS * 4));
+    }
+    bench.meter.set(3, WHOLE, bench.now);
+    assert!(bench.meter.enter(bench.now).is_err(), "somebody found no place");
+    for _ in 0..8 {
+        bench.meter.note(entry, Told::Answer, bench.now.after(MS * 4));
+    }
+    bench.learner.look(&bench.meter, bench.now.after(MS * 10));
+    assert_eq!(bench.learner.limit(), Some(15));
 }
 
 #[test]

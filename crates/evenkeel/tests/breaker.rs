@@ -91,7 +91,8 @@ impl Stage {
             EventKind::Ramp(_)
             | EventKind::Held { .. }
             | EventKind::Released { .. }
-            | EventKind::Reset { .. } => None,
+            | EventKind::Reset { .. }
+            | EventKind::Exercised { .. } => None,
         });
         breaker.collect()
     }

@@ -56,7 +56,8 @@ impl Stage {
             EventKind::Ramp(_)
             | EventKind::Held { .. }
             | EventKind::Released { .. }
-            | EventKind::Reset { .. } => None,
+            | EventKind::Reset { .. }
+            | EventKind::Exercised { .. } => None,
         });
         changes.collect()
     }

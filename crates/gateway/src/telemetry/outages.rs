@@ -73,6 +73,14 @@ impl Outages {
                     vec![("mode", mode.as_str().to_owned()), ("by", by)],
                 )
             }
+            EventKind::Exercised { rung, came_to } => (
+                Level::Warn,
+                "exercised",
+                vec![
+                    ("rung", rung.as_str().to_owned()),
+                    ("came-to", came_to.as_str().to_owned()),
+                ],
+            ),
             EventKind::Reset { by, why } => (
                 Level::Info,
                 "reset",

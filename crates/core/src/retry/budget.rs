@@ -220,6 +220,19 @@ mod tests {
     }
 
     #[test]
+    fn e68_a_retry_costs_a_whole_one_and_not_a_millionth_less() {
+        let budget = RetryBudget::new(999_999, 0);
+        budget.earn(at(0));
+        assert_eq!(budget.spend(at(0)), None);
+        budget.earn(at(0));
+        assert_eq!(
+            granted(&budget, at(0), 5),
+            1,
+            "of the second there is too little left"
+        );
+    }
+
+    #[test]
     fn nothing_saved_overflows_and_a_clock_before_its_origin_counts_as_the_origin() {
         let budget = RetryBudget::new(1_000_000, 0);
         let early = Mono::from_nanos(i64::MIN);

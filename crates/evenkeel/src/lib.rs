@@ -133,6 +133,12 @@
 //! # Ok(()) }
 //! ```
 //!
+//! # HTTP
+//!
+//! With the feature `http` the module `http` keeps answers by RFC 9111: several for one URI, validated, updated and
+//! retired together. [`Read::call_held`] makes a call that brings its copy from there, or from any other store of its
+//! caller's, so that breaker, permits, ladder and counters are the same as for every other call.
+//!
 //! # Seeing and steering
 //!
 //! [`Read::counts`] says what calls came to, by ending and reason: an answer made of old data is never counted as a

@@ -21,6 +21,7 @@ mod pass;
 mod passing;
 mod patient;
 mod peer;
+mod ready;
 mod refuse;
 mod repeat;
 mod respond;

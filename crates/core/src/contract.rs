@@ -352,6 +352,18 @@ impl ReadDraft {
         }
         self.refresh
             .check(self.fresh_for, self.deadline, &ladder, self.exact, &mut problems);
+        let shares = self.coalesce
+            || self.refresh.own_lifetimes
+            || self.refresh.refresh_ahead
+            || self.refresh.stale_while_revalidate.is_some();
+        if self.refresh.cool_down.is_some() && !shares {
+            problems.add(
+                "cool_down",
+                "set on a contract without shared attempts and refreshes",
+                "beside `coalesce`, or what refreshes copies",
+                "add it, or remove this: only their failures are remembered",
+            );
+        }
         for (on, setting) in [
             (self.fresh_for.is_some(), "fresh_for"),
             (self.coalesce, "coalesce"),

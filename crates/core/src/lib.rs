@@ -126,6 +126,7 @@ extern crate std;
 
 mod abandoned;
 mod age;
+mod ahead;
 mod breaker;
 mod bulkhead;
 mod call;

@@ -25,6 +25,8 @@ pub enum Reason {
     ProbeFailed,
     /// The recovery ramp admits only a share so soon after an outage; the dependency was not asked.
     Ramping,
+    /// A shared attempt for the same key has failed just now, or the dependency asked to be left alone; it was not asked.
+    CoolDown,
     /// No permit was free.
     AtCapacity,
     /// It waited for a permit, and none came in time.
@@ -41,7 +43,7 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason, in the order of the design.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::DependencyFailed,
         Self::TimedOut,
         Self::Cut,
@@ -51,6 +53,7 @@ impl Reason {
         Self::BreakerOpen,
         Self::ProbeFailed,
         Self::Ramping,
+        Self::CoolDown,
         Self::AtCapacity,
         Self::QueueExpired,
         Self::Shed,
@@ -72,6 +75,7 @@ impl Reason {
             Self::BreakerOpen => "breaker-open",
             Self::ProbeFailed => "probe-failed",
             Self::Ramping => "ramping",
+            Self::CoolDown => "cool-down",
             Self::AtCapacity => "at-capacity",
             Self::QueueExpired => "queue-expired",
             Self::Shed => "shed",
@@ -94,12 +98,13 @@ impl Reason {
             Self::BreakerOpen => 6,
             Self::ProbeFailed => 7,
             Self::Ramping => 8,
-            Self::AtCapacity => 9,
-            Self::QueueExpired => 10,
-            Self::Shed => 11,
-            Self::Held => 12,
-            Self::Slow => 13,
-            Self::Revalidating => 14,
+            Self::CoolDown => 9,
+            Self::AtCapacity => 10,
+            Self::QueueExpired => 11,
+            Self::Shed => 12,
+            Self::Held => 13,
+            Self::Slow => 14,
+            Self::Revalidating => 15,
         }
     }
 
@@ -117,6 +122,7 @@ impl Reason {
             | Self::Slow => true,
             Self::BreakerOpen
             | Self::Ramping
+            | Self::CoolDown
             | Self::AtCapacity
             | Self::QueueExpired
             | Self::Shed
@@ -139,6 +145,7 @@ impl Reason {
             | Self::BreakerOpen
             | Self::ProbeFailed
             | Self::Ramping
+            | Self::CoolDown
             | Self::AtCapacity
             | Self::QueueExpired
             | Self::Shed
@@ -217,6 +224,8 @@ impl Skipped {
     pub const fn of_refusal(reason: Reason) -> Self {
         match reason {
             Reason::BreakerOpen | Reason::ProbeFailed | Reason::Ramping => Self::BreakerOpen,
+            // A guard's own shared attempts are no business of an alternate's.
+            Reason::CoolDown => Self::Failed,
             Reason::AtCapacity | Reason::QueueExpired | Reason::Shed => Self::AtCapacity,
             Reason::Held => Self::Held,
             Reason::DependencyFailed

@@ -78,6 +78,14 @@ async fn day(clock: &ManualClock, guard: &Read<u32, Fail>) -> String {
     for call in together {
         note("one of the four", &call.await);
     }
+    for (what, says) in [
+        ("an outage alone", Err(Fail::Down)),
+        ("a success at once after it", Ok(8)),
+    ] {
+        let origin = origin.clone();
+        let end = guard.call_owned((), "k", move |_| origin.ask_now(says)).await;
+        note(what, &end);
+    }
     let hold = Hold {
         mode: HoldMode::StaleOnly,
         by: "ana".into(),
@@ -222,6 +230,13 @@ const SETTINGS: &[(&str, Change, Change)] = &[
         },
         |_, b| b.own_lifetimes(),
     ),
+    (
+        "refresh_ahead",
+        |_, b| b.fresh_for(SECOND),
+        |_, b| b.refresh_ahead(),
+    ),
+    ("jitter", |_, b| b.fresh_for(SECOND), |_, b| b.jitter(500_000)),
+    ("cool_down", |_, b| b.coalesce(), |_, b| b.cool_down(SECOND)),
     (
         "soft_timeout",
         |_, b| b.timeout(2 * SECOND).ladder([stale(60 * SECOND)]),

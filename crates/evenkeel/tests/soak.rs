@@ -207,6 +207,8 @@ impl Stage {
                 .share_if(|value| value.of.as_ref().is_some_and(|(_, key)| *key != 3))
                 .fresh_for(FRESH)
                 .stale_while_revalidate(WINDOW)
+                .refresh_ahead()
+                .cool_down(5 * MS)
                 .ladder([stale(STALE)])
                 .build()
                 .unwrap(),

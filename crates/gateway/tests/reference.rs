@@ -61,6 +61,7 @@ fn defaults() -> Vec<(String, String)> {
     vec![
         ("gateway.admin".to_owned(), format!("\"{}\"", Gateway::ADMIN)),
         ("gateway.memory".to_owned(), mib(Gateway::MEMORY)),
+        ("gateway.scope_share".to_owned(), share(Gateway::SCOPE_SHARE_PPM)),
         ("gateway.buffers".to_owned(), mib(Gateway::BUFFERS)),
         ("gateway.drain".to_owned(), span(Gateway::DRAIN)),
         (

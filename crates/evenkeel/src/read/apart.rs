@@ -41,7 +41,8 @@ where
             .await
         };
         if let Some(attempted) = attempted {
-            flight.land(self.landing_of(attempted, true), self.now().mono);
+            let cool_down = self.contract.refresh().cool_down;
+            flight.land(self.landing_of(attempted, true), cool_down, self.now().mono);
         }
     }
 

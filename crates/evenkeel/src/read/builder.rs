@@ -17,7 +17,7 @@ use crate::{
     hold::HoldSlot,
     key::{self, Scope},
     memory::Memory,
-    read::{Read, build_refresh, shared::Inner},
+    read::{Read, build_refresh, draws::Draws, shared::Inner},
 };
 
 /// One rung of a ladder with what it needs. Made by [`stale`] and [`default`].
@@ -583,6 +583,7 @@ impl<T, C, S> ReadBuilder<T, C, S> {
             flights: (contract.coalesce() || contract.refreshes()).then(|| Arc::new(Flights::new())),
             copy_error: copy,
             untimed: self.untimed,
+            draws: Draws::new(self.engine.draw_seed()),
             contract,
         };
         Ok(Read {

@@ -8,6 +8,7 @@ mod apart;
 mod attempt;
 mod build_refresh;
 mod builder;
+mod draws;
 mod held;
 mod owned;
 mod refresh;
@@ -19,7 +20,7 @@ mod slow;
 
 use std::{fmt, marker::PhantomData, pin::pin, sync::Arc, time::SystemTime};
 
-use evenkeel_core::{Asker, Criticality, Mono, Problems, ReadContract, Step};
+use evenkeel_core::{Asker, Criticality, Mono, Problems, ReadContract, Reason, Refusal, Step};
 
 pub use alternate::AlternateBuilder;
 pub use builder::{Classified, Classifier, LadderRung, ReadBuilder, Terms, Unclassified, default, stale};
@@ -211,6 +212,13 @@ where
             rest @ (Step::Look | Step::Attempt(_) | Step::Alternate | Step::Refuse | Step::Fail) => {
                 return running.conclude(rest).await;
             }
+        }
+        if let Some(until) = running.cooling().filter(|_| asker == Asker::Traffic) {
+            let rest = running.refused(Refusal {
+                reason: Reason::CoolDown,
+                retry_at: Some(until),
+            });
+            return running.conclude(rest).await;
         }
         let next = match running.seat(Lent::Borrowed(&self.inner.dependency.0)).await {
             Err(refusal) => Err(running.refused(refusal)),

@@ -69,6 +69,12 @@ where
         F: FnOnce(Call<'static>, Option<Permit<'static>>) -> Fut + Send + 'static,
         Fut: Future<Output = Result<T, E>> + Send + 'static,
     {
+        if let Some(until) = self.cooling().filter(|_| may_join) {
+            return Err(self.refused(Refusal {
+                reason: Reason::CoolDown,
+                retry_at: Some(until),
+            }));
+        }
         let guard = self.guard;
         // Joining: at most twice, for a flight that vanishes is replaced once. A second one that vanishes is a fault for
         // all who waited: were each to ask by itself then, whatever broke both would meet them all at once.
@@ -151,12 +157,12 @@ where
         let mut ticket = match seated {
             Ok(ticket) => ticket,
             Err(refusal) => {
-                flight.land(Landing::Refused(refusal), self.now.mono);
+                flight.land(Landing::Refused(refusal), None, self.now.mono);
                 return Err(self.refused(refusal));
             }
         };
         if let Some(runtime) = self.in_background(&ticket) {
-            flight.land(Landing::Refused(NOT_WAITED_FOR), self.now.mono);
+            flight.land(Landing::Refused(NOT_WAITED_FOR), None, self.now.mono);
             self.guard
                 .probe_apart(&runtime, self.kept_under().cloned(), ticket, work);
             return Err(self.refused(NOT_WAITED_FOR));

@@ -260,6 +260,9 @@ where
             Moment::BeforeAsking
         };
         let facts = self.look(moment);
+        if let Some(chance) = self.guard.chance(facts) {
+            self.call.draw(chance);
+        }
         self.call.found(facts, self.now.mono)
     }
 

@@ -15,7 +15,7 @@ use crate::{
     hold::{self, HoldSlot},
     key::{self, EmptyScopePart, Key, Scope},
     memory::{Entry, Memory, Put},
-    read::builder::Terms,
+    read::{builder::Terms, draws::Draws},
     tail,
 };
 
@@ -44,6 +44,7 @@ pub(crate) struct Inner<T, E> {
     pub(crate) copy_error: Option<fn(&E) -> E>,
     /// The work keeps the time: no limit of the dependency's ends its attempts.
     pub(crate) untimed: bool,
+    pub(crate) draws: Draws,
 }
 
 impl<T, E> Inner<T, E> {
@@ -144,8 +145,9 @@ impl<T: Clone, E> Inner<T, E> {
                     observed_wall: Some(began.wall_of(observed)),
                     own_limit: terms.own_limit,
                     stale_forbidden: terms.stale_forbidden,
-                    lifetime: terms.lifetime,
+                    lifetime: self.lifetime(terms.lifetime),
                     revalidate: terms.revalidate,
+                    cost: self.cost(began),
                 };
                 match self.memory.keep(key, value.clone(), (self.weigh)(value), entry) {
                     Put::Kept => return Kept::Yes,

@@ -191,8 +191,12 @@ pub(super) fn read(dependencies: &[String], earlier: &[Route], mut fields: Field
     let caching = caching::read(&mut fields);
     let ignored_cookies = caching::ignored_cookies(&mut fields);
     let keeps = caching.is_some() || ladder.iter().any(|rung| matches!(rung, Rung::Stale(_)));
-    let refresh = refresh::read(&mut fields);
     let is_read = forwarding.class == Class::Read;
+    let refresh = if is_read {
+        refresh::read(&mut fields)
+    } else {
+        RefreshRules::default()
+    };
     for (key, useless, needs) in [
         ("when_busy", ladder.is_empty() && is_read, "a ladder"),
         (
@@ -227,7 +231,11 @@ pub(super) fn read(dependencies: &[String], earlier: &[Route], mut fields: Field
             when_busy,
             coalesce,
             criticality,
-            refresh,
+            refresh: RefreshRules {
+                // Copies by the rules of HTTP bring their own, and share attempts.
+                own_lifetimes: caching.is_some() && !exact,
+                ..refresh
+            },
         };
         if let Err(found) = draft.check() {
             fields.absorb(found);

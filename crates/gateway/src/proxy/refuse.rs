@@ -105,7 +105,7 @@ const fn kind_of(reason: Option<Reason>) -> ProblemKind {
         Some(Reason::TimedOut) => ProblemKind::TimedOut,
         // What is served while the dependency is being asked is never refused.
         Some(Reason::Fault | Reason::Slow | Reason::Revalidating) | None => ProblemKind::Fault,
-        Some(Reason::BreakerOpen | Reason::Ramping) => ProblemKind::BreakerOpen,
+        Some(Reason::BreakerOpen | Reason::Ramping | Reason::CoolDown) => ProblemKind::BreakerOpen,
         Some(Reason::ProbeFailed) => ProblemKind::ProbeFailed,
         Some(Reason::AtCapacity | Reason::QueueExpired | Reason::Shed) => ProblemKind::AtCapacity,
         Some(Reason::Held) => ProblemKind::Held,
@@ -130,7 +130,7 @@ mod tests {
     fn the_status_follows_from_the_first_cause() {
         let status = |reason| kind_of(reason).status().as_u16();
         let expected = [
-            502, 504, 502, 502, 502, 500, 503, 503, 503, 503, 503, 503, 503, 500, 500,
+            502, 504, 502, 502, 502, 500, 503, 503, 503, 503, 503, 503, 503, 503, 500, 500,
         ];
         assert_eq!(Reason::ALL.map(|reason| status(Some(reason))), expected);
         assert_eq!(status(None), 500);

@@ -150,6 +150,9 @@ impl Route {
         if let Some(soft) = route.refresh.soft_timeout {
             builder = builder.soft_timeout(soft);
         }
+        if let Some(span) = route.refresh.cool_down {
+            builder = builder.cool_down(span);
+        }
         if cache.is_some() {
             // Each copy says for itself for how long it is fresh.
             builder = builder.own_lifetimes().terms(Reply::terms);

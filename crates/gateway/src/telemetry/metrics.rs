@@ -96,10 +96,14 @@ impl Scrape {
             .zip(&routes)
             .flat_map(|(route, (name, counts, reach))| {
                 // Two of the words are said by the store of snapshots as well as by the shelf.
-                let by_the_store = |why| match why {
-                    Why::TooBig => counts.not_kept(evenkeel::NotKept::TooBig),
-                    Why::Superseded => counts.not_kept(evenkeel::NotKept::Superseded),
-                    _ => 0,
+                let by_the_store = |why| {
+                    [
+                        (Why::TooBig, evenkeel::NotKept::TooBig),
+                        (Why::Superseded, evenkeel::NotKept::Superseded),
+                    ]
+                    .into_iter()
+                    .find(|(own, _)| *own == why)
+                    .map_or(0, |(_, theirs)| counts.not_kept(theirs))
                 };
                 Why::all()
                     .map(move |why| (why.as_str(), route.not_kept(why) + by_the_store(why)))
@@ -298,6 +302,7 @@ struct Reach {
     may_be_shed: bool,
     refuses_when_busy: bool,
     has_soft_timeout: bool,
+    cools_down: bool,
     revalidates: bool,
     has_fresh: bool,
 }
@@ -315,6 +320,7 @@ impl Reach {
             has_alternate: ladder.has_alternate(),
             has_default: ladder.has_default(),
             refuses_when_busy: contract.when_busy() == WhenBusy::Refuse,
+            cools_down: contract.refresh().cool_down.is_some(),
             has_soft_timeout: contract.soft_timeout().is_some(),
             revalidates: contract.refreshes(),
             may_be_shed,
@@ -336,6 +342,7 @@ impl Reach {
             may_be_shed: false,
             refuses_when_busy: false,
             has_soft_timeout: false,
+            cools_down: false,
             revalidates: false,
             has_fresh: false,
         }
@@ -358,6 +365,7 @@ impl Reach {
             Reason::AtCapacity => self.is_limited,
             Reason::QueueExpired => self.has_queue,
             Reason::Shed => self.is_limited && self.may_be_shed,
+            Reason::CoolDown => self.cools_down,
             Reason::Slow => self.has_soft_timeout,
             Reason::Revalidating => self.revalidates,
             Reason::Busy | Reason::Fault | Reason::Held => false,
@@ -429,6 +437,7 @@ mod tests {
             may_be_shed: false,
             refuses_when_busy: true,
             has_soft_timeout: false,
+            cools_down: false,
             revalidates: false,
             has_fresh: false,
         };

@@ -141,6 +141,7 @@
 //! [`Read::seed`] and [`Read::forget`] put a snapshot in and take it out.
 
 mod answer;
+mod breaker;
 pub mod classify;
 mod clock;
 mod counts;
@@ -164,9 +165,10 @@ mod ticket;
 mod until;
 
 pub use answer::{Answer, Misuse, Unanswered};
+pub use breaker::BreakerBuilder;
 pub use clock::{Clock, ManualClock};
 pub use counts::{Counts, NotKept, Refreshed, RetryCounts};
-pub use dependency::{BreakerBuilder, Dependency, DependencyBuilder, DependencyStatus};
+pub use dependency::{Dependency, DependencyBuilder, DependencyStatus};
 pub use engine::{Engine, Resource};
 pub use evenkeel_core::{
     Advice, BreakerRules, Carried, CarriedLoad, CarriedOpening, CarriedRamp, Cause, Class, Criticality,

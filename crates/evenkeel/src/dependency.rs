@@ -2,7 +2,10 @@
 //! It exists once per dependency, however many guards ask it, because they all wear out the same source.
 //! It refuses to admit by itself: that is the engine's, see `evenkeel_core::Dependency`.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, Weak},
+    time::Duration,
+};
 
 use evenkeel_core::{
     Asker, BreakerRules, Bulkhead, Carried, Class, Criticality, DependencyContract, DependencyDraft,
@@ -19,6 +22,7 @@ use crate::{
     hold::HoldSlot,
     lent::Lent,
     line::{Line, Lines},
+    synthetic::Synthetic,
     ticket::{Permit, Ticket},
 };
 
@@ -28,6 +32,7 @@ pub struct DependencyBuilder {
     engine: Engine,
     draft: DependencyDraft,
     uses: Vec<Resource>,
+    pub(crate) synthetic: Option<Synthetic>,
 }
 
 impl DependencyBuilder {
@@ -39,6 +44,7 @@ impl DependencyBuilder {
                 ..DependencyDraft::default()
             },
             uses: Vec::new(),
+            synthetic: None,
         }
     }
 
@@ -192,6 +198,7 @@ impl DependencyBuilder {
             && queue.is_none()
             && rows.is_empty()
             && self.uses.is_empty()
+            && self.synthetic.is_none()
     }
 
     /// Checks the contract.
@@ -236,7 +243,7 @@ impl DependencyBuilder {
             line.iter().for_each(|line| lines.add(line));
         }
         let resources = self.uses.into_iter().map(|resource| resource.bulkhead).collect();
-        Ok(Dependency(Arc::new(Inner {
+        Ok(Dependency(Arc::new_cyclic(|this| Inner {
             name: contract.name().into(),
             seat: evenkeel_core::Dependency::new(contract, resources, self.engine.draw_seed()),
             engine: self.engine,
@@ -247,6 +254,8 @@ impl DependencyBuilder {
             line,
             shared,
             hold: HoldSlot::default(),
+            synthetic: self.synthetic,
+            this: Weak::clone(this),
         })))
     }
 }
@@ -270,6 +279,10 @@ pub(crate) struct Inner {
     /// The queues on the resources that it draws on.
     shared: Vec<Arc<Lines>>,
     pub(crate) hold: HoldSlot,
+    /// What probes it although nobody asks.
+    pub(crate) synthetic: Option<Synthetic>,
+    /// Itself, for the task that probes.
+    pub(crate) this: Weak<Self>,
 }
 
 /// The engine's exclusive access, by a lock. A breaker that is not closed takes it, and one call in each round that
@@ -330,6 +343,9 @@ impl Inner {
             self.transitions.add(transition.to as usize);
             self.engine.tell(&self.name, EventKind::Breaker(transition));
             self.call_all();
+            if transition.to == State::Open {
+                self.watch();
+            }
         }
         for event in self.seat.ramp_events() {
             self.ramp_steps.add(event.step as usize);

@@ -160,6 +160,7 @@ mod parked;
 mod pass;
 mod read;
 mod retired;
+mod synthetic;
 mod tail;
 mod ticket;
 mod until;

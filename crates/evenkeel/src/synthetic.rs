@@ -171,7 +171,7 @@ async fn probe(inner: &Arc<Inner>) -> bool {
     let limit = inner.probe_limit(now.mono);
     ticket.limit = limit;
     // Nothing is slow without a rule; the look at the end of its time then finds nothing to count.
-    let slow_at = ticket.slow_at().or(limit.at()).unwrap_or(Mono::END);
+    let slow_at = ticket.slow_at().or_else(|| limit.at()).unwrap_or(Mono::END);
     let (_, permit) = ticket.start();
     let outcome = {
         let clock = &inner.engine.shared().clock;

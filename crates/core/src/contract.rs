@@ -45,6 +45,9 @@ pub struct DependencyDraft {
     pub learn: Option<LimitRules>,
     /// Whether and how often it is asked once more after a failure; without it, never.
     pub retry: Option<RetryRules>,
+    /// The most attempts that ran into their limit and may still be worked on: 1 to 1 000 000. Each counts for one
+    /// timeout more; at the cap no attempt is begun. Without it they count only where a limit is learned.
+    pub abandoned: Option<u32>,
     /// How many calls may wait for a permit, and how long; without it none waits.
     pub queue: Option<QueueRules>,
     /// Rows of the classification table that differ from the default one, one for each class at most.
@@ -62,6 +65,7 @@ pub struct DependencyContract {
     learn: Option<LimitRules>,
     retry: Option<RetryRules>,
     queue: Option<QueueRules>,
+    abandoned: Option<u32>,
     table: Table,
 }
 
@@ -129,6 +133,9 @@ impl DependencyDraft {
         if let Some(queue) = self.queue {
             queue.check("queue", &mut problems);
         }
+        if let Some(abandoned) = self.abandoned {
+            problems.range(&["abandoned"], u64::from(abandoned), 1, 1_000_000);
+        }
         let mut table = Table::default();
         for (index, (class, row)) in self.rows.iter().copied().enumerate() {
             let word = class.as_str();
@@ -171,6 +178,7 @@ impl DependencyDraft {
             learn,
             retry,
             queue,
+            abandoned,
             ..
         } = self;
         problems.or(DependencyContract {
@@ -182,6 +190,7 @@ impl DependencyDraft {
             learn,
             retry,
             queue,
+            abandoned,
             table,
         })
     }
@@ -228,6 +237,18 @@ impl DependencyContract {
     #[must_use]
     pub const fn retry(&self) -> Option<&RetryRules> {
         self.retry.as_ref()
+    }
+
+    /// Returns the most attempts that were given up and may still be worked on.
+    #[must_use]
+    pub const fn abandoned(&self) -> Option<u32> {
+        self.abandoned
+    }
+
+    /// Returns how long work that was given up counts against that cap.
+    pub(crate) fn abandoned_for(&self) -> Duration {
+        let own = self.learn.and_then(|rules| rules.linger);
+        own.or(self.timeout).unwrap_or(LimitRules::LINGER)
     }
 
     /// Returns the bounds of the queue for permits.

@@ -5,6 +5,7 @@
 use alloc::{sync::Arc, vec::Vec};
 
 use crate::{
+    abandoned::Abandoned,
     breaker::{Admission, Asker, Cause, Changes, Gate, State, Transition},
     bulkhead::{Bulkhead, acquire_all},
     class::{Class, Outage, Verdict},
@@ -13,16 +14,19 @@ use crate::{
     lane::Lane,
     limit::meter::{Meter, Told},
     pass::{Pass, Refusal, Through},
-    ramp::Stage,
+    ramp::{RampEvent, Stage},
     reason::Reason,
     steering::Steering,
     time::Mono,
 };
 
 mod again;
+mod carry;
 mod priority;
+mod slow;
 
 use again::Again;
+pub use carry::{Carried, CarriedLoad, CarriedOpening, CarriedRamp};
 
 /// Exclusive access to something that several calls change: a lock in real time, a cell in virtual time.
 ///
@@ -47,6 +51,7 @@ pub struct Dependency<L> {
     resources: Vec<Arc<Bulkhead>>,
     again: Again,
     priorities: Priorities,
+    abandoned: Option<Abandoned>,
 }
 
 impl<L: Exclusive<Steering>> Dependency<L> {
@@ -62,6 +67,9 @@ impl<L: Exclusive<Steering>> Dependency<L> {
             bulkhead: contract.concurrency().map(Bulkhead::new),
             again: Again::new(contract.retry().copied(), seed),
             priorities: Priorities::new(),
+            abandoned: contract
+                .abandoned()
+                .map(|most| Abandoned::new(most, contract.abandoned_for())),
             contract,
             resources,
         }
@@ -183,6 +191,9 @@ impl<L: Exclusive<Steering>> Dependency<L> {
         lane: Lane,
         now: Mono,
     ) -> Option<Transition> {
+        if let (Class::Outage(Outage::TimedOut), Some(abandoned)) = (class, &self.abandoned) {
+            abandoned.add(now);
+        }
         let slow = self.timed(&mut pass, class, lane, now);
         let verdict = match self.contract.table().row(class).breaker {
             Verdict::Failure if !blame => Verdict::Neutral,
@@ -318,6 +329,16 @@ impl<L: Exclusive<Steering>> Dependency<L> {
         self.steering.with(|steering| steering.ramp())
     }
 
+    /// Returns the steps of ramps since the last time, in their order: one load while there are none. When nobody
+    /// fetches them the oldest go.
+    #[must_use]
+    pub fn ramp_events(&self) -> Vec<RampEvent> {
+        match self.meter.as_ref().filter(|meter| meter.has_news()) {
+            Some(meter) => self.steering.with(|steering| steering.take_news(meter)),
+            None => Vec::new(),
+        }
+    }
+
     /// Returns the learned limit; `None` while there was no sign of overload.
     #[must_use]
     pub fn learned_limit(&self) -> Option<u32> {
@@ -343,7 +364,7 @@ impl<L> Dependency<L> {
             Some(meter) if reserved => Some(meter.enter_reserved(now)),
             Some(meter) => Some(meter.enter(now).map_err(|reason| Refusal {
                 reason,
-                retry_at: None,
+                retry_at: meter.back_at(reason),
             })?),
         };
         acquire_all(self.bulkheads()).map_err(|_| {
@@ -392,7 +413,12 @@ impl<L> Dependency<L> {
     /// Returns how many attempts were abandoned and still count at `now`, because their work may go on.
     #[must_use]
     pub fn lingering(&self, now: Mono) -> u32 {
-        self.meter.as_ref().map_or(0, |meter| meter.lingering(now))
+        let metered = self.meter.as_ref().map_or(0, |meter| meter.lingering(now));
+        metered.max(
+            self.abandoned
+                .as_ref()
+                .map_or(0, |abandoned| abandoned.count(now)),
+        )
     }
 
     /// Returns the most attempts that ramp and learned limit let in at the moment; `None` if they set no limit.
@@ -421,7 +447,6 @@ const fn open(next_probe: Option<Mono>) -> Refusal {
     }
 }
 
-mod slow;
 #[cfg(all(test, not(loom)))]
 mod slow_tests;
 #[cfg(all(test, not(loom)))]

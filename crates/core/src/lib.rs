@@ -124,6 +124,7 @@ extern crate alloc;
 #[cfg(any(test, loom))]
 extern crate std;
 
+mod abandoned;
 mod age;
 mod ahead;
 mod breaker;
@@ -163,7 +164,7 @@ pub use class::{Class, Outage, Row, Table, Verdict};
 pub use contract::{DependencyContract, DependencyDraft, ReadContract, ReadDraft, WhenBusy, check_name};
 pub use criticality::Criticality;
 pub use deadline::{Deadline, Limit};
-pub use dependency::{Dependency, Exclusive};
+pub use dependency::{Carried, CarriedLoad, CarriedOpening, CarriedRamp, Dependency, Exclusive};
 pub use ending::{Ending, Rung};
 pub use hold::HoldMode;
 pub use ladder::{Ladder, RungRule, Skips};
@@ -172,7 +173,7 @@ pub use limit::LimitRules;
 pub use pass::{Pass, Refusal};
 pub use problem::{Problem, Problems};
 pub use queue::{Joined, Place, Queue, QueueRules, Waiting};
-pub use ramp::{RampRules, Stage};
+pub use ramp::{RampEvent, RampRules, RampStep, Stage};
 pub use reason::{Reason, Skipped};
 pub use refresh::{Refresh, RefreshRules};
 pub use retry::{Advice, Failed, NoRetry, Retry, RetryRules};

@@ -138,3 +138,49 @@ fn e07_a_probe_of_a_low_call_takes_the_permit_that_is_kept_for_higher_ones() {
     let (probe, _) = seat.admit_as(LOW, at(5), Asker::Traffic, false);
     assert!(probe.expect("a probe is nobody's").is_probe());
 }
+
+#[test]
+fn e29_work_that_was_given_up_counts_against_a_cap_and_a_probe_is_let_in_all_the_same() {
+    let seat = seat(DependencyDraft {
+        timeout: Some(Duration::from_secs(1)),
+        abandoned: Some(1),
+        breaker: Some(BreakerRules {
+            consecutive: Some(2),
+            ..BreakerRules::NONE
+        }),
+        ..DependencyDraft::default()
+    });
+    let time_out = |now| {
+        let (pass, _) = seat.admit_as(HIGH, now, Asker::Traffic, false);
+        let class = Class::Outage(evenkeel_core::Outage::TimedOut);
+        seat.settle(pass.expect("it is let in"), class, true, Lane::new(0), now);
+        seat.release();
+    };
+    time_out(at(1));
+    assert_eq!(
+        (seat.lingering(at(1)), admit(&seat, HIGH, at(1))),
+        (1, Err(Reason::AtCapacity))
+    );
+    assert_eq!(admit(&seat, HIGH, at(3)), Ok(()));
+    seat.release();
+    time_out(at(3));
+    // Two in a row have opened the breaker; the probe is due while the second still counts.
+    let (probe, _) = seat.admit_as(
+        HIGH,
+        Mono::ORIGIN.after(Duration::from_millis(3900)),
+        Asker::Traffic,
+        false,
+    );
+    assert!(probe.expect("a probe is let in").is_probe());
+}
+
+#[test]
+fn while_the_breaker_only_observes_nobody_is_shed() {
+    let seat = limited(2);
+    assert_eq!(admit(&seat, LOW, at(0)), Ok(()));
+    assert_eq!(admit(&seat, HIGH, at(0)), Ok(()));
+    seat.release();
+    assert_eq!(admit(&seat, LOW, at(0)), Err(Reason::Shed));
+    let (pass, _) = seat.admit_as(LOW, at(0), Asker::Traffic, true);
+    assert!(pass.is_ok());
+}

@@ -5,9 +5,9 @@
 use std::{sync::Arc, time::Duration};
 
 use evenkeel_core::{
-    Asker, BreakerRules, Bulkhead, Class, Criticality, DependencyContract, DependencyDraft, Exclusive, Limit,
-    LimitRules, Mono, Now, OpenFor, Over, Problems, QueueRules, RampRules, Ratio, Refusal, Retry, RetryRules,
-    Row, SlowRatio, Stage, State, Steering, Transition,
+    Asker, BreakerRules, Bulkhead, Carried, Class, Criticality, DependencyContract, DependencyDraft,
+    Exclusive, Limit, LimitRules, Mono, Now, OpenFor, Over, Problems, RampRules, RampStep, Ratio, Refusal,
+    Retry, Row, SlowRatio, Stage, State, Steering, Transition,
 };
 use parking_lot::Mutex;
 
@@ -20,6 +20,8 @@ use crate::{
     line::{Line, Lines},
     ticket::{Permit, Ticket},
 };
+
+mod load;
 
 /// The trips and periods of a circuit breaker, in the words of the contract.
 ///
@@ -250,57 +252,6 @@ impl DependencyBuilder {
         self
     }
 
-    /// Lets up to `length` calls, 1 to 100 000, wait for a permit, each for `longest_wait` at most, 1 ms to 1 min, and
-    /// never past its own deadline. Without this a call that finds no permit is refused at once.
-    ///
-    /// Those who wait hold nothing. They are let in by how much they matter, and among equals by when they came; one
-    /// whose time has run out is never sent. An open breaker, the ramp or a hold refuses them without waiting.
-    ///
-    /// ```
-    /// # use evenkeel::Engine;
-    /// # use std::time::Duration;
-    /// let stock = Engine::system()
-    ///     .dependency("stock")
-    ///     .concurrency(20)
-    ///     .queue(64, Duration::from_millis(50))
-    ///     .build()?;
-    /// assert_eq!(stock.status().waiting, 0);
-    /// # Ok::<(), evenkeel::Problems>(())
-    /// ```
-    #[must_use]
-    pub const fn queue(mut self, length: u32, longest_wait: Duration) -> Self {
-        self.draft.queue = Some(QueueRules { length, longest_wait });
-        self
-    }
-
-    /// Asks once more after an outage, by these rules: only where the work was handed in as repeatable, see
-    /// [`Read::call_repeatable`](crate::Read::call_repeatable).
-    ///
-    /// ```
-    /// # use evenkeel::{Class, Engine, RetryRules};
-    /// # use std::{sync::atomic::{AtomicU32, Ordering}, time::Duration};
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// let engine = Engine::system();
-    /// let rules = RetryRules { pause: Duration::from_millis(1), ..RetryRules::DEFAULT };
-    /// let stock = engine.dependency("stock").retry(rules).build()?;
-    /// let guard = engine.read::<u32>("stock").from(&stock).classify(|_: &()| Class::OUTAGE).build()?;
-    ///
-    /// let answer = guard
-    ///     .call_repeatable((), "42", {
-    ///         let asked = AtomicU32::new(0);
-    ///         move |_| std::future::ready(if asked.fetch_add(1, Ordering::Relaxed) == 0 { Err(()) } else { Ok(3) })
-    ///     })
-    ///     .await;
-    /// assert_eq!(*answer.expect("the second attempt answers"), 3);
-    /// assert_eq!((stock.attempts_total(), stock.retries().made), (2, 1));
-    /// # Ok(()) }
-    /// ```
-    #[must_use]
-    pub const fn retry(mut self, rules: RetryRules) -> Self {
-        self.draft.retry = Some(rules);
-        self
-    }
-
     /// Draws on a resource that others draw on too: each attempt takes a permit of the dependency and one of each
     /// resource, or none of any.
     #[must_use]
@@ -327,6 +278,7 @@ impl DependencyBuilder {
             learn,
             retry,
             queue,
+            abandoned,
             rows,
             name: _,
         } = &self.draft;
@@ -337,6 +289,7 @@ impl DependencyBuilder {
             && learn.is_none()
             && retry.is_none()
             && queue.is_none()
+            && abandoned.is_none()
             && rows.is_empty()
             && self.uses.is_empty()
     }
@@ -389,6 +342,7 @@ impl DependencyBuilder {
             engine: self.engine,
             attempts: Counters::new(),
             transitions: Counters::new(),
+            ramp_steps: Counters::new(),
             retries: RetryCounters::default(),
             line,
             shared,
@@ -409,6 +363,7 @@ pub(crate) struct Inner {
     pub(crate) seat: evenkeel_core::Dependency<Locked<Steering>>,
     attempts: AttemptCounters,
     transitions: Counters<3>,
+    ramp_steps: Counters<6>,
     pub(crate) retries: RetryCounters,
     /// Those who wait for a permit; only where the contract has a queue.
     pub(crate) line: Option<Arc<Line>>,
@@ -469,11 +424,17 @@ impl Inner {
         self.attempts.add(class.index());
     }
 
-    /// Counts and tells a change of the breaker's state.
+    /// Counts and tells a change of the breaker's state, and the steps of the ramp since the last time.
     pub(crate) fn changed(&self, transition: Option<Transition>) {
         if let Some(transition) = transition {
             self.transitions.add(transition.to as usize);
             self.engine.tell(&self.name, EventKind::Breaker(transition));
+            self.call_all();
+        }
+        for event in self.seat.ramp_events() {
+            self.ramp_steps.add(event.step as usize);
+            self.engine.tell(&self.name, EventKind::Ramp(event));
+            // Another stage has room for others.
             self.call_all();
         }
     }
@@ -602,6 +563,37 @@ impl Dependency {
     #[must_use]
     pub fn transitions(&self, to: State) -> u64 {
         self.0.transitions.sum(to as usize)
+    }
+
+    /// Returns how often a recovery ramp made this step.
+    #[must_use]
+    pub fn ramp_steps(&self, step: RampStep) -> u64 {
+        self.0.ramp_steps.sum(step as usize)
+    }
+
+    /// Returns what a successor of the same name and addresses should know: that it is open, where its ramp stands, what
+    /// it bears. For a contract that is loaded anew.
+    #[must_use]
+    pub fn export(&self) -> Carried {
+        self.0.seat.export()
+    }
+
+    /// Takes over what a predecessor by the same clock knew, as far as this contract has a use for it. For a dependency
+    /// that nobody has asked yet.
+    ///
+    /// ```
+    /// # use evenkeel::{Engine, State};
+    /// # fn contract(engine: &Engine) -> Result<evenkeel::Dependency, evenkeel::Problems> {
+    /// #     engine.dependency("stock").breaker(|breaker| breaker.consecutive(5)).build()
+    /// # }
+    /// let engine = Engine::system();
+    /// let (old, new) = (contract(&engine)?, contract(&engine)?);
+    /// new.import(old.export());
+    /// assert_eq!(new.status(), old.status());
+    /// # Ok::<(), evenkeel::Problems>(())
+    /// ```
+    pub fn import(&self, carried: Carried) {
+        self.0.seat.import(carried, self.0.engine.now().mono);
     }
 
     /// Closes the breaker by a person's word. Without a breaker, or when it is closed, only the word is noted.

@@ -4,7 +4,7 @@
 
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
-use evenkeel_core::{HoldMode, Rung, Transition, Wall};
+use evenkeel_core::{HoldMode, RampEvent, Rung, Transition, Wall};
 use parking_lot::Mutex;
 
 use crate::counts::Exercised;
@@ -25,6 +25,8 @@ pub struct Event {
 pub enum EventKind {
     /// A circuit breaker changed its state.
     Breaker(Transition),
+    /// A recovery ramp went a step on, or back.
+    Ramp(RampEvent),
     /// An operator put a hold on.
     Held {
         /// The forced mode.

@@ -136,6 +136,11 @@ const SETTINGS: &[(&str, Change, Change)] = &[
         |_, b| b.concurrency(1).queue(4, 60 * SECOND),
     ),
     (
+        "abandoned",
+        |_, b| b.timeout(500 * MS),
+        |_, b| b.timeout(500 * MS).abandoned(1),
+    ),
+    (
         "criticality",
         |_, b| b,
         |_, b| b.criticality(Criticality::Sheddable),
@@ -310,6 +315,7 @@ const OF_DEPENDENCIES: &[(&str, DependencyChange)] = &[
     ("learned_limit", |_, b| b.learned_limit(ONE_AT_FIRST)),
     ("retry", |_, b| b.retry(RetryRules::DEFAULT)),
     ("queue", |_, b| b.concurrency(1).queue(4, 60 * SECOND)),
+    ("abandoned", |_, b| b.timeout(500 * MS).abandoned(1)),
     ("uses", |engine, b| b.uses(&engine.resource("r", 2).unwrap())),
     ("row", |_, b| {
         b.row(
@@ -428,7 +434,10 @@ fn no_setting_is_missing_from_the_lists_above() {
         include_str!("../src/read/build_refresh.rs"),
         include_str!("../src/read/exercise.rs"),
     );
-    let dependency = include_str!("../src/dependency.rs");
+    let dependency = concat!(
+        include_str!("../src/dependency.rs"),
+        include_str!("../src/dependency/load.rs"),
+    );
     let listed: Vec<_> = SETTINGS
         .iter()
         .map(|(name, ..)| *name)

@@ -3,7 +3,7 @@
 
 use std::{
     io::{BufRead as _, BufReader, Lines, Read as _, Write as _},
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Child, ChildStderr, Command, Output, Stdio},
 };
 
@@ -110,6 +110,21 @@ fn a_good_contract_passes_the_check() {
     let output = evenkeel(&["check", path.to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(0));
     assert!(text(&output.stdout).ends_with("good.toml: no problem, 1 route\n"));
+}
+
+#[test]
+fn every_contract_of_the_gateway_bench_passes_the_check() {
+    let conf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench/gateways/conf");
+    let contracts: Vec<PathBuf> = std::fs::read_dir(conf)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "toml"))
+        .collect();
+    assert!(!contracts.is_empty());
+    for contract in contracts {
+        let output = evenkeel(&["check", contract.to_str().unwrap()]);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+    }
 }
 
 #[test]

@@ -92,6 +92,7 @@ const CHECKS: &[(&str, &str, Check)] = &[
         "lease",
         check!(rule("lease = \"7s\"")),
     ),
+    ("dependencies.<name>", "abandoned", check!(room::abandoned())),
     ("dependencies.<name>", "queue", check!(room::queue())),
     ("dependencies.<name>.queue", "length", check!(room::length())),
     ("dependencies.<name>.queue", "wait", check!(room::wait())),

@@ -19,6 +19,17 @@ impl<L> Dependency<L> {
         reserved: bool,
         now: Mono,
     ) -> Result<Pass, Refusal> {
+        if !reserved
+            && self
+                .abandoned
+                .as_ref()
+                .is_some_and(|abandoned| abandoned.is_full(now))
+        {
+            return Err(Refusal {
+                reason: Reason::AtCapacity,
+                retry_at: None,
+            });
+        }
         let several = self.priorities.several(criticality);
         let Some(limit) = self.permits(now).filter(|_| several && !reserved) else {
             return self.enter(through, reserved, now);

@@ -234,6 +234,11 @@ impl<T, C, S> ReadBuilder<T, C, S> {
         self
     }
 
+    /// Begins no more attempts while this many may still be worked on, see [`DependencyBuilder::abandoned`].
+    pub fn abandoned(self, most: u32) -> Self {
+        self.own(|own| own.abandoned(most))
+    }
+
     /// Lets calls wait for a permit, see [`DependencyBuilder::queue`].
     pub fn queue(self, length: u32, longest_wait: Duration) -> Self {
         self.own(|own| own.queue(length, longest_wait))

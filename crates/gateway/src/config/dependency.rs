@@ -55,6 +55,8 @@ pub struct Dependency {
     pub retry: Option<RetryRules>,
     /// How many requests may wait for a permit, and how long; `None` for none.
     pub queue: Option<QueueRules>,
+    /// The most attempts that ran into their limit and may still be worked on.
+    pub abandoned: Option<u32>,
     /// Whether a read is sent once more whose idle connection ends before any answer.
     pub resend: bool,
     /// What is changed of its messages.
@@ -194,6 +196,7 @@ pub(super) fn read(
     let ramp = ramp::read_ramp(&mut fields, is_broken_off);
     let learned_limit = ramp::read_learned_limit(&mut fields);
     let retry = retry::read(&mut fields, pressed);
+    let abandoned = fields.integer("abandoned", 1, 1_000_000, "50");
     let is_limited = concurrency.is_some() || learned_limit.is_some() || !uses.is_empty();
     let queue = room::read_queue(&mut fields, pressed, is_limited);
     let resend = fields.boolean("resend").unwrap_or(true);
@@ -209,6 +212,7 @@ pub(super) fn read(
         learn: learned_limit,
         retry,
         queue,
+        abandoned,
         rows: Vec::new(),
     };
     if let Err(found) = draft.check() {
@@ -225,6 +229,7 @@ pub(super) fn read(
         learned_limit,
         retry,
         queue,
+        abandoned,
         resend,
         rewrite,
     })

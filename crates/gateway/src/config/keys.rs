@@ -29,6 +29,7 @@ pub const DEPENDENCY: &[&str] = &[
     "learned_limit",
     "retry",
     "queue",
+    "abandoned",
     "resend",
     "rewrite",
 ];

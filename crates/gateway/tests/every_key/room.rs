@@ -52,6 +52,17 @@ pub(crate) async fn wait() {
     assert_eq!(told_last(&queue("2s"), 1).await, (504, "timed-out".to_owned()));
 }
 
+/// The first request is given up; its work may go on, and counts for as long again.
+pub(crate) async fn abandoned() {
+    for (key, second) in [("abandoned = 2", 504), ("abandoned = 1", 503)] {
+        let origin = Origin::always(Reply::hang()).await;
+        let dependency = format!("{NO_LIMITS}\ntimeout = \"700ms\"\n{key}");
+        let bench = Bench::start(&contract(origin.address, &dependency, "")).await;
+        assert_eq!(bench.get("/r/1").await.status, 504, "{key}");
+        assert_eq!(bench.get("/r/1").await.status, second, "{key}");
+    }
+}
+
 /// Of four permits one is kept for a route that matters more and has been asked for.
 pub(crate) async fn criticality() {
     for (criticality, reason) in [

@@ -58,19 +58,36 @@ async fn the_shared_cache_of_the_examples_keeps_every_rule() {
     assert!(kept.is_empty(), "said to differ, and do not: {kept:?}");
 }
 
-/// The seed is printed when it fails; `EVENKEEL_SUITE_SEED` sets one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn answers_at_random_are_reused_as_a_plain_model_says() {
-    let seed = std::env::var("EVENKEEL_SUITE_SEED").map_or(1, |seed| seed.parse().unwrap());
-    let parts = Parts::default();
-    let origin = Origin::start("127.0.0.1:0", Arc::clone(&parts)).await;
-    let gateway = gateway(&origin).await;
-    let scripts = model::scripts(seed);
+    let seed = seed();
+    let scripts = model::answers::scripts(seed);
     let reused = scripts
         .iter()
         .filter(|script| script.steps[1].from.is_some())
         .count();
-    assert!(reused > model::CASES / 10, "only {reused} of the copies are used");
+    assert!(
+        reused > model::answers::CASES / 10,
+        "only {reused} of the copies are used"
+    );
+    play_made(seed, scripts).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn stories_at_random_go_as_a_plain_model_says() {
+    let seed = seed();
+    play_made(seed, model::stories::scripts(seed)).await;
+}
+
+/// The seed is told when a model fails; this sets one.
+fn seed() -> u64 {
+    std::env::var("EVENKEEL_SUITE_SEED").map_or(1, |seed| seed.parse().unwrap())
+}
+
+async fn play_made(seed: u64, scripts: Vec<Script>) {
+    let parts = Parts::default();
+    let origin = Origin::start("127.0.0.1:0", Arc::clone(&parts)).await;
+    let gateway = gateway(&origin).await;
     let failures = run::play(scripts.clone(), gateway.address(), origin, &parts).await;
     assert!(
         failures.is_empty(),

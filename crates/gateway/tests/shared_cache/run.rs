@@ -45,7 +45,9 @@ pub(crate) async fn play(
         .collect();
     let (mut mortal, others): (Vec<_>, Vec<_>) =
         scripts.into_iter().partition(|played| played.down_at().is_some());
+    let (busy, others): (Vec<_>, Vec<_>) = others.into_iter().partition(|played| played.says_busy());
     let mut failures = at_once(&others, |played| (0, played.script.steps.len())).await;
+    failures.extend(at_once(&busy, |played| (0, played.script.steps.len())).await);
     failures.extend(at_once(&mortal, |played| (0, played.down_at().unwrap_or(0))).await);
     mortal.retain(|played| {
         !failures
@@ -106,6 +108,12 @@ impl Played {
             part,
             connection: Mutex::new(None),
         }
+    }
+
+    /// A 429 may be heeded for everything that the same origin is asked, so the others have their turn before.
+    fn says_busy(&self) -> bool {
+        let answers = self.script.steps.iter().flat_map(|step| &step.answer);
+        answers.into_iter().any(|answer| answer.status == 429)
     }
 
     fn down_at(&self) -> Option<usize> {

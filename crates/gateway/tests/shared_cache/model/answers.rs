@@ -1,9 +1,10 @@
-//! Makes scripts at random and says by a plain model whether the second request is answered from the copy.
-//! The scripts of the folder look at one rule each; here rules meet, with a model short enough to check by eye.
-//! It knows no pauses: ages come from `Age` and `Date`, and no limit lies within 20 seconds of an age.
+//! Random answers: whether a second request is answered from the first one's copy, by RFC 9111 in short.
+//! Ages come from `Age` and `Date`, and no limit lies within 20 seconds of an age.
+//! It leaves out what a cache may choose, such as guesses on the word of `public` alone.
 
 use std::fmt::Write as _;
 
+use super::Dice;
 use crate::script::{self, Script};
 
 /// How many scripts are made.
@@ -203,27 +204,5 @@ impl Asks {
             .filter(|(set, _)| *set)
             .map(|(_, line)| line)
             .collect()
-    }
-}
-
-/// Numbers that look random and are the same for the same seed (splitmix64).
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
-    }
-
-    fn one_in(&mut self, many: u64) -> bool {
-        self.roll().is_multiple_of(many)
-    }
-
-    fn of<T: Copy>(&mut self, choices: &[T]) -> T {
-        let at = usize::try_from(self.roll() % 1_000_000).unwrap_or(0) % choices.len();
-        choices[at]
     }
 }

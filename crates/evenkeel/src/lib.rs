@@ -158,6 +158,8 @@ mod read;
 mod retired;
 mod tail;
 mod ticket;
+#[cfg(feature = "tower")]
+pub mod tower;
 mod until;
 
 pub use answer::{Answer, Misuse, Unanswered};

@@ -100,7 +100,7 @@ class Child:
             try:
                 with open(f"/proc/{pid}/smaps_rollup") as lines:
                     total += sum(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
-            except OSError:
+            except (FileNotFoundError, ProcessLookupError):
                 pass  # It ended meanwhile.
         return total * 1024
 

@@ -52,7 +52,7 @@ BRIEF = Plan(before=3, outage=6, after=10)
 CACHED_LOAD = {"path": "/max-age/4/", "rate": 2000, "retries": 0, "pause_ms": 0, "current_ms": 6000}
 PLAIN_LOAD = {"path": "/no-store/", "rate": 600, "retries": 3, "pause_ms": 50, "current_ms": 5000}
 
-BRIEF_WHO = {"nginx", "nginx, cap 20", "evenkeel"}
+BRIEF_WHO = {"nginx", "nginx, cap 20", "evenkeel", "evenkeel, cap 20"}
 
 
 def run(row, settings):

@@ -71,6 +71,8 @@ pub struct Facts {
     /// How long beyond its lifetime the copy permits being served while a refresh runs (RFC 5861 §3); `None` leaves
     /// that to the contract.
     pub revalidate: Option<Duration>,
+    /// How long the attempt took that produced the data, which is what a refresh will cost; `None` if nobody knows.
+    pub cost: Option<Duration>,
 }
 
 impl Facts {

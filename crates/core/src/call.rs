@@ -62,8 +62,10 @@ pub struct ReadCall<'c> {
     soft: Option<Mono>,
     reason: Option<Reason>,
     skips: Skips,
-    /// The age of a copy that is in its window, until it is known whether it is refreshed.
-    in_window: Option<Duration>,
+    /// The rung and age of a copy that is to be refreshed, until it is known what came of that.
+    to_refresh: Option<(Rung, Duration)>,
+    /// What a refresh ahead of its time is drawn by.
+    chance: Option<u64>,
     /// The next rung of the ladder to try; `None` while the call is still above the ladder.
     rung: Option<usize>,
     /// An error of the dependency that is handed on when the ladder is exhausted.
@@ -90,7 +92,8 @@ impl<'c> ReadCall<'c> {
             soft: contract.soft_timeout().map(|soft| now.after(soft)),
             reason: None,
             skips: Skips::default(),
-            in_window: None,
+            to_refresh: None,
+            chance: None,
             rung: None,
             pass_on: false,
         };
@@ -111,17 +114,27 @@ impl<'c> ReadCall<'c> {
         if self.rung.is_some() {
             return self.tried_stale(snapshot, now);
         }
-        let used = snapshot.map_or(Use::Nothing, |facts| self.contract.use_of(&facts, now));
+        let used = snapshot.map_or(Use::Nothing, |facts| {
+            self.contract.use_of(&facts, self.chance, now)
+        });
         match used {
             Use::Fresh(age) => Step::Serve(Rung::Fresh, Some(age)),
+            Use::WhileRefreshing(Rung::Fresh, age) if self.hold == Some(HoldMode::ForcedOpen) => {
+                Step::Serve(Rung::Fresh, Some(age))
+            }
             // Not being fresh is what every first call sees; it is no news unless the ladder is needed too.
-            Use::WhileRefreshing(_) | Use::Nothing if self.hold == Some(HoldMode::ForcedOpen) => self.held(),
-            Use::WhileRefreshing(age) => {
-                self.in_window = Some(age);
+            Use::WhileRefreshing(..) | Use::Nothing if self.hold == Some(HoldMode::ForcedOpen) => self.held(),
+            Use::WhileRefreshing(rung, age) => {
+                self.to_refresh = Some((rung, age));
                 Step::Refresh
             }
             Use::Nothing => Step::Admit,
         }
+    }
+
+    /// Gives the call a random number by which a refresh ahead of its time is drawn. Without one there is none.
+    pub const fn draw(&mut self, chance: u64) {
+        self.chance = Some(chance);
     }
 
     /// Reports what came of [`Step::Refresh`].
@@ -129,18 +142,17 @@ impl<'c> ReadCall<'c> {
     /// A refresh that is refused keeps the copy from being revalidated, not from being served: it is inside its window.
     /// The reason then says what stands in the way.
     pub fn refreshed(&mut self, refresh: Refresh) -> Step {
-        let (Some(age), reason) = (
-            self.in_window.take(),
-            match refresh {
-                Refresh::UnderWay => Reason::Revalidating,
-                Refresh::Refused(reason) => reason,
-                Refresh::Impossible => return Step::Admit,
-            },
-        ) else {
+        let Some((rung, age)) = self.to_refresh.take() else {
             return Step::Admit;
         };
-        self.reason = Some(reason);
-        Step::Serve(Rung::Stale, Some(age))
+        self.reason = match (rung, refresh) {
+            // It is still fresh, so nothing is less than promised; and nobody waits to have it fresher.
+            (Rung::Fresh, _) => None,
+            (_, Refresh::UnderWay) => Some(Reason::Revalidating),
+            (_, Refresh::Refused(reason)) => Some(reason),
+            (_, Refresh::Impossible) => return Step::Admit,
+        };
+        Step::Serve(rung, Some(age))
     }
 
     /// Reports that [`Step::Admit`] was granted.

@@ -8,9 +8,11 @@ use core::time::Duration;
 use crate::{
     breaker::BreakerRules,
     class::{Class, Row, Table, Verdict},
+    criticality::Criticality,
     ladder::{Ladder, RungRule},
     limit::LimitRules,
     problem::Problems,
+    queue::QueueRules,
     ramp::RampRules,
     refresh::RefreshRules,
     retry::RetryRules,
@@ -43,6 +45,11 @@ pub struct DependencyDraft {
     pub learn: Option<LimitRules>,
     /// Whether and how often it is asked once more after a failure; without it, never.
     pub retry: Option<RetryRules>,
+    /// The most attempts that ran into their limit and may still be worked on: 1 to 1 000 000. Each counts for one
+    /// timeout more; at the cap no attempt is begun. Without it they count only where a limit is learned.
+    pub abandoned: Option<u32>,
+    /// How many calls may wait for a permit, and how long; without it none waits.
+    pub queue: Option<QueueRules>,
     /// Rows of the classification table that differ from the default one, one for each class at most.
     pub rows: Vec<(Class, Row)>,
 }
@@ -57,6 +64,8 @@ pub struct DependencyContract {
     ramp: Option<RampRules>,
     learn: Option<LimitRules>,
     retry: Option<RetryRules>,
+    queue: Option<QueueRules>,
+    abandoned: Option<u32>,
     table: Table,
 }
 
@@ -121,6 +130,12 @@ impl DependencyDraft {
         if let Some(retry) = self.retry {
             retry.check("retry", &mut problems);
         }
+        if let Some(queue) = self.queue {
+            queue.check("queue", &mut problems);
+        }
+        if let Some(abandoned) = self.abandoned {
+            problems.range(&["abandoned"], u64::from(abandoned), 1, 1_000_000);
+        }
         let mut table = Table::default();
         for (index, (class, row)) in self.rows.iter().copied().enumerate() {
             let word = class.as_str();
@@ -162,6 +177,8 @@ impl DependencyDraft {
             ramp,
             learn,
             retry,
+            queue,
+            abandoned,
             ..
         } = self;
         problems.or(DependencyContract {
@@ -172,6 +189,8 @@ impl DependencyDraft {
             ramp,
             learn,
             retry,
+            queue,
+            abandoned,
             table,
         })
     }
@@ -220,6 +239,24 @@ impl DependencyContract {
         self.retry.as_ref()
     }
 
+    /// Returns the most attempts that were given up and may still be worked on.
+    #[must_use]
+    pub const fn abandoned(&self) -> Option<u32> {
+        self.abandoned
+    }
+
+    /// Returns how long work that was given up counts against that cap.
+    pub(crate) fn abandoned_for(&self) -> Duration {
+        let own = self.learn.and_then(|rules| rules.linger);
+        own.or(self.timeout).unwrap_or(LimitRules::LINGER)
+    }
+
+    /// Returns the bounds of the queue for permits.
+    #[must_use]
+    pub const fn queue(&self) -> Option<&QueueRules> {
+        self.queue.as_ref()
+    }
+
     /// Returns how long an attempt that ran into its limit still counts as in flight: only where a limit is learned.
     #[must_use]
     pub fn linger(&self) -> Duration {
@@ -252,6 +289,8 @@ pub struct ReadDraft {
     pub when_busy: WhenBusy,
     /// Whether concurrent calls for one key may share one attempt.
     pub coalesce: bool,
+    /// How much its calls matter where permits are scarce, unless a call says otherwise.
+    pub criticality: Criticality,
     /// What copies may do before anybody is asked, beside `fresh_for`.
     pub refresh: RefreshRules,
 }
@@ -266,6 +305,7 @@ pub struct ReadContract {
     exact: bool,
     when_busy: WhenBusy,
     coalesce: bool,
+    criticality: Criticality,
     refresh: RefreshRules,
 }
 
@@ -312,6 +352,18 @@ impl ReadDraft {
         }
         self.refresh
             .check(self.fresh_for, self.deadline, &ladder, self.exact, &mut problems);
+        let shares = self.coalesce
+            || self.refresh.own_lifetimes
+            || self.refresh.refresh_ahead
+            || self.refresh.stale_while_revalidate.is_some();
+        if self.refresh.cool_down.is_some() && !shares {
+            problems.add(
+                "cool_down",
+                "set on a contract without shared attempts and refreshes",
+                "beside `coalesce`, or what refreshes copies",
+                "add it, or remove this: only their failures are remembered",
+            );
+        }
         for (on, setting) in [
             (self.fresh_for.is_some(), "fresh_for"),
             (self.coalesce, "coalesce"),
@@ -332,6 +384,7 @@ impl ReadDraft {
             exact,
             when_busy,
             coalesce,
+            criticality,
             refresh,
             ..
         } = self;
@@ -343,6 +396,7 @@ impl ReadDraft {
             exact,
             when_busy,
             coalesce,
+            criticality,
             refresh,
         })
     }
@@ -389,6 +443,12 @@ impl ReadContract {
     #[must_use]
     pub const fn coalesce(&self) -> bool {
         self.coalesce
+    }
+
+    /// Returns how much its calls matter, unless a call says otherwise.
+    #[must_use]
+    pub const fn criticality(&self) -> Criticality {
+        self.criticality
     }
 
     /// Returns what copies may do before anybody is asked, beside [`ReadContract::fresh_for`].

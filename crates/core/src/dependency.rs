@@ -5,22 +5,28 @@
 use alloc::{sync::Arc, vec::Vec};
 
 use crate::{
+    abandoned::Abandoned,
     breaker::{Admission, Asker, Cause, Changes, Gate, State, Transition},
     bulkhead::{Bulkhead, acquire_all},
     class::{Class, Outage, Verdict},
     contract::DependencyContract,
+    criticality::{Criticality, Priorities},
     lane::Lane,
     limit::meter::{Meter, Told},
     pass::{Pass, Refusal, Through},
-    ramp::Stage,
+    ramp::{RampEvent, Stage},
     reason::Reason,
     steering::Steering,
     time::Mono,
 };
 
 mod again;
+mod carry;
+mod priority;
+mod slow;
 
 use again::Again;
+pub use carry::{Carried, CarriedLoad, CarriedOpening, CarriedRamp};
 
 /// Exclusive access to something that several calls change: a lock in real time, a cell in virtual time.
 ///
@@ -44,6 +50,8 @@ pub struct Dependency<L> {
     bulkhead: Option<Bulkhead>,
     resources: Vec<Arc<Bulkhead>>,
     again: Again,
+    priorities: Priorities,
+    abandoned: Option<Abandoned>,
 }
 
 impl<L: Exclusive<Steering>> Dependency<L> {
@@ -58,6 +66,10 @@ impl<L: Exclusive<Steering>> Dependency<L> {
             meter,
             bulkhead: contract.concurrency().map(Bulkhead::new),
             again: Again::new(contract.retry().copied(), seed),
+            priorities: Priorities::new(),
+            abandoned: contract
+                .abandoned()
+                .map(|most| Abandoned::new(most, contract.abandoned_for())),
             contract,
             resources,
         }
@@ -78,8 +90,22 @@ impl<L: Exclusive<Steering>> Dependency<L> {
     /// # Errors
     /// The refusal.
     pub fn admit(&self, now: Mono, asker: Asker, observe: bool) -> (Result<Pass, Refusal>, Changes) {
+        self.admit_as(Criticality::default(), now, asker, observe)
+    }
+
+    /// Admits one attempt of a call that matters more or less than others, see [`Dependency::admit`].
+    ///
+    /// # Errors
+    /// The refusal; [`Reason::Shed`] where the permits that are left are kept for calls that matter more.
+    pub fn admit_as(
+        &self,
+        criticality: Criticality,
+        now: Mono,
+        asker: Asker,
+        observe: bool,
+    ) -> (Result<Pass, Refusal>, Changes) {
         let looked = self.look(now);
-        let (pass, [first, second]) = self.pass(now, asker, observe);
+        let (pass, [first, second]) = self.pass(criticality, now, asker, observe);
         if pass.is_ok() {
             self.again.earn(now);
         }
@@ -87,25 +113,36 @@ impl<L: Exclusive<Steering>> Dependency<L> {
         (pass, [looked.or(first), second])
     }
 
-    fn pass(&self, now: Mono, asker: Asker, observe: bool) -> (Result<Pass, Refusal>, Changes) {
+    fn pass(
+        &self,
+        criticality: Criticality,
+        now: Mono,
+        asker: Asker,
+        observe: bool,
+    ) -> (Result<Pass, Refusal>, Changes) {
         const NOTHING: Changes = [None; 2];
+        let enter = |through, reserved| self.enter_as(criticality, through, reserved, now);
         let Some(gate) = &self.gate else {
-            return (self.enter(Through::Free, observe, now), NOTHING);
+            return (enter(Through::Free, observe), NOTHING);
         };
         if observe {
             let through = gate.observe().map_or(Through::Free, Through::Counted);
-            return (self.enter(through, true, now), NOTHING);
+            return (enter(through, true), NOTHING);
         }
         match (gate.admit(now), asker) {
-            (Admission::Admitted(generation), _) => {
-                (self.enter(Through::Counted(generation), false, now), NOTHING)
-            }
+            (Admission::Admitted(generation), _) => (enter(Through::Counted(generation), false), NOTHING),
             (Admission::Refused { next_probe }, Asker::Traffic) => (Err(open(next_probe)), NOTHING),
-            (Admission::Refused { .. } | Admission::MayProbe, _) => self.probe(gate, now, asker),
+            (Admission::Refused { .. } | Admission::MayProbe, _) => self.probe(gate, criticality, now, asker),
         }
     }
 
-    fn probe(&self, gate: &Gate, now: Mono, asker: Asker) -> (Result<Pass, Refusal>, Changes) {
+    fn probe(
+        &self,
+        gate: &Gate,
+        criticality: Criticality,
+        now: Mono,
+        asker: Asker,
+    ) -> (Result<Pass, Refusal>, Changes) {
         // The permit comes first: a probe that could not start would hold up the recovery.
         let entry = match self.enter(Through::Free, true, now) {
             Ok(Pass { entry, .. }) => entry,
@@ -122,7 +159,9 @@ impl<L: Exclusive<Steering>> Dependency<L> {
                 // Somebody else's probe may have closed the breaker since we looked.
                 gate.observe()
                     .ok_or_else(|| open(next_probe))
-                    .and_then(|generation| self.enter(Through::Counted(generation), false, now))
+                    .and_then(|generation| {
+                        self.enter_as(criticality, Through::Counted(generation), false, now)
+                    })
             }
         };
         (pass, changes)
@@ -152,6 +191,9 @@ impl<L: Exclusive<Steering>> Dependency<L> {
         lane: Lane,
         now: Mono,
     ) -> Option<Transition> {
+        if let (Class::Outage(Outage::TimedOut), Some(abandoned)) = (class, &self.abandoned) {
+            abandoned.add(now);
+        }
         let slow = self.timed(&mut pass, class, lane, now);
         let verdict = match self.contract.table().row(class).breaker {
             Verdict::Failure if !blame => Verdict::Neutral,
@@ -287,6 +329,16 @@ impl<L: Exclusive<Steering>> Dependency<L> {
         self.steering.with(|steering| steering.ramp())
     }
 
+    /// Returns the steps of ramps since the last time, in their order: one load while there are none. When nobody
+    /// fetches them the oldest go.
+    #[must_use]
+    pub fn ramp_events(&self) -> Vec<RampEvent> {
+        match self.meter.as_ref().filter(|meter| meter.has_news()) {
+            Some(meter) => self.steering.with(|steering| steering.take_news(meter)),
+            None => Vec::new(),
+        }
+    }
+
     /// Returns the learned limit; `None` while there was no sign of overload.
     #[must_use]
     pub fn learned_limit(&self) -> Option<u32> {
@@ -312,7 +364,7 @@ impl<L> Dependency<L> {
             Some(meter) if reserved => Some(meter.enter_reserved(now)),
             Some(meter) => Some(meter.enter(now).map_err(|reason| Refusal {
                 reason,
-                retry_at: None,
+                retry_at: meter.back_at(reason),
             })?),
         };
         acquire_all(self.bulkheads()).map_err(|_| {
@@ -361,7 +413,12 @@ impl<L> Dependency<L> {
     /// Returns how many attempts were abandoned and still count at `now`, because their work may go on.
     #[must_use]
     pub fn lingering(&self, now: Mono) -> u32 {
-        self.meter.as_ref().map_or(0, |meter| meter.lingering(now))
+        let metered = self.meter.as_ref().map_or(0, |meter| meter.lingering(now));
+        metered.max(
+            self.abandoned
+                .as_ref()
+                .map_or(0, |abandoned| abandoned.count(now)),
+        )
     }
 
     /// Returns the most attempts that ramp and learned limit let in at the moment; `None` if they set no limit.
@@ -390,7 +447,6 @@ const fn open(next_probe: Option<Mono>) -> Refusal {
     }
 }
 
-mod slow;
 #[cfg(all(test, not(loom)))]
 mod slow_tests;
 #[cfg(all(test, not(loom)))]

@@ -14,10 +14,13 @@
 //! 2. on [`Step::Look`] looks the snapshot up and reports its [`Facts`] to [`ReadCall::found`];
 //! 3. on [`Step::Admit`] asks [`Dependency::admit`]: breaker, bulkhead and resources, all or nothing. It reports the
 //!    [`Refusal`] to [`ReadCall::refused`], or keeps the [`Pass`] and goes on with [`ReadCall::admitted`];
+//!    Where the contract has a [`Queue`], a call that finds no permit waits there before it is told of a refusal;
 //! 4. on [`Step::Attempt`] asks the dependency, up to the [`Limit`], and maps what came to a [`Class`];
 //! 5. hands the pass to [`Dependency::settle`] with that class, or to [`Dependency::broke`] if the code broke, once.
 //!    Running into [`Limit::Deadline`] blames nobody. It calls [`Dependency::release`] when the work has ended,
 //!    which may be later than its answer;
+//!    After an outage it may ask [`Dependency::retry`] for one more attempt of work that is repeatable, and goes on
+//!    with [`Dependency::admit_again`] when its moment has come;
 //! 6. keeps the answer if [`Keep`] and [`replaces`] say so, dated with the *start* of the attempt, and reports
 //!    the class to [`ReadCall::attempted`];
 //! 7. on [`Step::Refresh`] starts such an attempt on its own, unless one is under way for the key, and reports to
@@ -34,6 +37,7 @@
 //! | what a result means | [`Class`], [`Table`], [`Verdict`] |
 //! | whether the dependency is asked | [`Dependency`], [`Pass`], [`Refusal`], [`Lane`]; of its parts [`Gate`], [`Recovery`], [`Bulkhead`] |
 //! | whether it is asked again | [`RetryRules`], [`Failed`], [`Retry`], [`NoRetry`] |
+//! | who waits, and who goes without | [`Criticality`], [`QueueRules`], [`Queue`], [`Waiting`] |
 //! | how traffic comes back, and how much is borne | [`RampRules`], [`Stage`], [`LimitRules`], [`Steering`] |
 //! | how old data may be | [`Age`], [`Facts`], [`replaces`] |
 //! | the public words | [`Ending`], [`Rung`], [`Reason`], [`Skipped`] |
@@ -120,12 +124,15 @@ extern crate alloc;
 #[cfg(any(test, loom))]
 extern crate std;
 
+mod abandoned;
 mod age;
+mod ahead;
 mod breaker;
 mod bulkhead;
 mod call;
 mod class;
 mod contract;
+mod criticality;
 mod deadline;
 mod dependency;
 mod ending;
@@ -135,6 +142,7 @@ mod lane;
 mod limit;
 mod pass;
 mod problem;
+mod queue;
 mod ramp;
 mod reason;
 mod refresh;
@@ -154,8 +162,9 @@ pub use bulkhead::{Bulkhead, acquire_all};
 pub use call::{ReadCall, Step};
 pub use class::{Class, Outage, Row, Table, Verdict};
 pub use contract::{DependencyContract, DependencyDraft, ReadContract, ReadDraft, WhenBusy, check_name};
+pub use criticality::Criticality;
 pub use deadline::{Deadline, Limit};
-pub use dependency::{Dependency, Exclusive};
+pub use dependency::{Carried, CarriedLoad, CarriedOpening, CarriedRamp, Dependency, Exclusive};
 pub use ending::{Ending, Rung};
 pub use hold::HoldMode;
 pub use ladder::{Ladder, RungRule, Skips};
@@ -163,7 +172,8 @@ pub use lane::Lane;
 pub use limit::LimitRules;
 pub use pass::{Pass, Refusal};
 pub use problem::{Problem, Problems};
-pub use ramp::{RampRules, Stage};
+pub use queue::{Joined, Place, Queue, QueueRules, Waiting};
+pub use ramp::{RampEvent, RampRules, RampStep, Stage};
 pub use reason::{Reason, Skipped};
 pub use refresh::{Refresh, RefreshRules};
 pub use retry::{Advice, Failed, NoRetry, Retry, RetryRules};

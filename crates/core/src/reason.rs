@@ -25,8 +25,14 @@ pub enum Reason {
     ProbeFailed,
     /// The recovery ramp admits only a share so soon after an outage; the dependency was not asked.
     Ramping,
+    /// A shared attempt for the same key has failed just now, or the dependency asked to be left alone; it was not asked.
+    CoolDown,
     /// No permit was free.
     AtCapacity,
+    /// It waited for a permit, and none came in time.
+    QueueExpired,
+    /// The permits that were left are kept for calls that matter more, or one of those took its place in the queue.
+    Shed,
     /// An operator's hold.
     Held,
     /// The attempt had not ended by the soft timeout; it goes on.
@@ -37,7 +43,7 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason, in the order of the design.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 16] = [
         Self::DependencyFailed,
         Self::TimedOut,
         Self::Cut,
@@ -47,7 +53,10 @@ impl Reason {
         Self::BreakerOpen,
         Self::ProbeFailed,
         Self::Ramping,
+        Self::CoolDown,
         Self::AtCapacity,
+        Self::QueueExpired,
+        Self::Shed,
         Self::Held,
         Self::Slow,
         Self::Revalidating,
@@ -66,7 +75,10 @@ impl Reason {
             Self::BreakerOpen => "breaker-open",
             Self::ProbeFailed => "probe-failed",
             Self::Ramping => "ramping",
+            Self::CoolDown => "cool-down",
             Self::AtCapacity => "at-capacity",
+            Self::QueueExpired => "queue-expired",
+            Self::Shed => "shed",
             Self::Held => "held",
             Self::Slow => "slow",
             Self::Revalidating => "revalidating",
@@ -86,10 +98,13 @@ impl Reason {
             Self::BreakerOpen => 6,
             Self::ProbeFailed => 7,
             Self::Ramping => 8,
-            Self::AtCapacity => 9,
-            Self::Held => 10,
-            Self::Slow => 11,
-            Self::Revalidating => 12,
+            Self::CoolDown => 9,
+            Self::AtCapacity => 10,
+            Self::QueueExpired => 11,
+            Self::Shed => 12,
+            Self::Held => 13,
+            Self::Slow => 14,
+            Self::Revalidating => 15,
         }
     }
 
@@ -105,7 +120,14 @@ impl Reason {
             | Self::Fault
             | Self::ProbeFailed
             | Self::Slow => true,
-            Self::BreakerOpen | Self::Ramping | Self::AtCapacity | Self::Held | Self::Revalidating => false,
+            Self::BreakerOpen
+            | Self::Ramping
+            | Self::CoolDown
+            | Self::AtCapacity
+            | Self::QueueExpired
+            | Self::Shed
+            | Self::Held
+            | Self::Revalidating => false,
         }
     }
 
@@ -123,7 +145,10 @@ impl Reason {
             | Self::BreakerOpen
             | Self::ProbeFailed
             | Self::Ramping
+            | Self::CoolDown
             | Self::AtCapacity
+            | Self::QueueExpired
+            | Self::Shed
             | Self::Held
             | Self::Slow => true,
             Self::Revalidating => false,
@@ -199,7 +224,9 @@ impl Skipped {
     pub const fn of_refusal(reason: Reason) -> Self {
         match reason {
             Reason::BreakerOpen | Reason::ProbeFailed | Reason::Ramping => Self::BreakerOpen,
-            Reason::AtCapacity => Self::AtCapacity,
+            // A guard's own shared attempts are no business of an alternate's.
+            Reason::CoolDown => Self::Failed,
+            Reason::AtCapacity | Reason::QueueExpired | Reason::Shed => Self::AtCapacity,
             Reason::Held => Self::Held,
             Reason::DependencyFailed
             | Reason::TimedOut

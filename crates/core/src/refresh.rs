@@ -6,7 +6,9 @@ use core::time::Duration;
 
 use crate::{
     age::Facts,
+    ahead,
     contract::ReadContract,
+    ending::Rung,
     ladder::Ladder,
     problem::Problems,
     reason::{Reason, Skipped},
@@ -25,6 +27,15 @@ pub struct RefreshRules {
     /// How long after its arrival a call is answered from a copy that may be served stale, while its attempt goes on: 1 ms
     /// to 1 h, and shorter than the deadline. Needs a stale rung.
     pub soft_timeout: Option<Duration>,
+    /// Whether copies are refreshed before their lifetime ends, by chance: the sooner the more a refresh costs.
+    pub refresh_ahead: bool,
+    /// By up to how much the lifetime of each copy is shortened, evenly drawn, in parts per million: 0 to 500 000.
+    pub jitter_ppm: u32,
+    /// How long nobody asks for a key after a shared attempt for it has failed, or a refresh: 1 ms to 1 h.
+    pub cool_down: Option<Duration>,
+    /// How long work may go on whose attempt has run into its limit, to bring its answer into the store: 1 ms to 1 h. Its
+    /// permit is in use until then.
+    pub finish_within: Option<Duration>,
 }
 
 /// What came of [`Step::Refresh`](crate::Step::Refresh).
@@ -43,8 +54,8 @@ pub enum Refresh {
 pub(crate) enum Use {
     /// It is the answer, at this age.
     Fresh(Duration),
-    /// It is the answer at this age, while a refresh runs.
-    WhileRefreshing(Duration),
+    /// It is the answer from this rung at this age, while a refresh runs.
+    WhileRefreshing(Rung, Duration),
     /// Nothing.
     Nothing,
 }
@@ -64,6 +75,9 @@ impl RefreshRules {
             (self.own_lifetimes, "own_lifetimes"),
             (window.is_some(), "stale_while_revalidate"),
             (self.soft_timeout.is_some(), "soft_timeout"),
+            (self.refresh_ahead, "refresh_ahead"),
+            (self.jitter_ppm > 0, "jitter"),
+            (self.finish_within.is_some(), "finish_within"),
         ] {
             if on && exact {
                 problems.add(
@@ -76,6 +90,19 @@ impl RefreshRules {
         }
         if let Some(soft) = self.soft_timeout {
             Self::check_soft(soft, deadline, ladder, problems);
+        }
+        self.check_lifetimes(fresh_for, problems);
+        if let Some(span) = self.finish_within {
+            let (shortest, longest) = (Duration::from_millis(1), Duration::from_secs(3600));
+            problems.span(&["finish_within"], span, shortest, longest);
+            if fresh_for.is_none() && !self.own_lifetimes && ladder.max_age().is_none() {
+                problems.add(
+                    "finish_within",
+                    "set on a contract that keeps nothing",
+                    "beside `fresh_for` or a stale rung: what comes late is for them",
+                    "add one of them, or remove it",
+                );
+            }
         }
         let Some(window) = window else { return };
         problems.span(
@@ -104,6 +131,34 @@ impl RefreshRules {
 }
 
 impl RefreshRules {
+    /// Adds a problem for what is about lifetimes where there are none.
+    fn check_lifetimes(&self, fresh_for: Option<Duration>, problems: &mut Problems) {
+        problems.range(&["jitter"], u64::from(self.jitter_ppm), 0, 500_000);
+        if let Some(cool_down) = self.cool_down {
+            let (shortest, longest) = (Duration::from_millis(1), Duration::from_secs(3600));
+            problems.span(&["cool_down"], cool_down, shortest, longest);
+        }
+        for (on, setting) in [
+            (self.refresh_ahead, "refresh_ahead"),
+            (self.jitter_ppm > 0, "jitter"),
+        ] {
+            if on && fresh_for.is_none() && !self.own_lifetimes {
+                problems.add(
+                    setting,
+                    "set without `fresh_for`",
+                    "beside `fresh_for`, whose end it is about",
+                    "add `fresh_for`, or remove it",
+                );
+            }
+        }
+    }
+
+    /// Returns the lifetime of one copy, by a random `chance`: `lifetime`, shortened by up to the declared jitter.
+    #[must_use]
+    pub fn spread(&self, lifetime: Duration, chance: u64) -> Duration {
+        ahead::shortened(lifetime, self.jitter_ppm, chance)
+    }
+
     fn check_soft(soft: Duration, deadline: Option<Duration>, ladder: &Ladder, problems: &mut Problems) {
         problems.span(
             &["soft_timeout"],
@@ -137,6 +192,12 @@ impl ReadContract {
         self.refresh().soft_timeout
     }
 
+    /// Returns how long work may go on whose attempt has run into its limit.
+    #[must_use]
+    pub const fn finish_within(&self) -> Option<Duration> {
+        self.refresh().finish_within
+    }
+
     /// Returns how long beyond its lifetime a copy is served while a refresh runs.
     #[must_use]
     pub const fn stale_while_revalidate(&self) -> Option<Duration> {
@@ -152,19 +213,31 @@ impl ReadContract {
     /// Tells whether refreshes may be started that nobody waits for.
     #[must_use]
     pub const fn refreshes(&self) -> bool {
-        self.refresh().own_lifetimes || self.stale_while_revalidate().is_some()
+        let RefreshRules {
+            own_lifetimes,
+            refresh_ahead,
+            ..
+        } = *self.refresh();
+        own_lifetimes || refresh_ahead || self.stale_while_revalidate().is_some()
     }
 
     /// Says what the copy with these facts may do for a call at `now`, before anybody is asked.
-    pub(crate) fn use_of(&self, facts: &Facts, now: Mono) -> Use {
+    pub(crate) fn use_of(&self, facts: &Facts, chance: Option<u64>, now: Mono) -> Use {
         let Some(lifetime) = facts.lifetime.or_else(|| self.fresh_for()) else {
             return Use::Nothing;
         };
         if let Ok(age) = facts.fresh(lifetime, now) {
-            return Use::Fresh(age);
+            let drawn = chance.zip(facts.cost).filter(|_| self.refresh().refresh_ahead);
+            let remaining = lifetime.saturating_sub(age);
+            return match drawn {
+                Some((chance, cost)) if ahead::is_early(remaining, cost, chance) => {
+                    Use::WhileRefreshing(Rung::Fresh, age)
+                }
+                Some(_) | None => Use::Fresh(age),
+            };
         }
         self.in_window(facts, lifetime, now)
-            .map_or(Use::Nothing, Use::WhileRefreshing)
+            .map_or(Use::Nothing, |age| Use::WhileRefreshing(Rung::Stale, age))
     }
 
     /// Returns the age of a copy inside its window: from the end of its lifetime to the end of the window, itself
@@ -183,216 +256,4 @@ impl ReadContract {
 }
 
 #[cfg(all(test, not(loom)))]
-mod tests {
-    use super::*;
-    use crate::{contract::ReadDraft, ladder::RungRule};
-    use alloc::{string::String, vec, vec::Vec};
-
-    const S: Duration = Duration::from_secs(1);
-    const NS: Duration = Duration::from_nanos(1);
-    const NOW: Mono = Mono::from_nanos(1_000_000_000_000);
-
-    fn draft(max_age: Option<Duration>, refresh: RefreshRules) -> ReadDraft {
-        ReadDraft {
-            name: "stock".into(),
-            fresh_for: Some(S * 10),
-            ladder: max_age
-                .map(|max_age| vec![RungRule::Stale { max_age }])
-                .unwrap_or_default(),
-            refresh,
-            ..ReadDraft::default()
-        }
-    }
-
-    fn window(span: Duration) -> RefreshRules {
-        RefreshRules {
-            stale_while_revalidate: Some(span),
-            ..RefreshRules::default()
-        }
-    }
-
-    fn places(draft: ReadDraft) -> Vec<String> {
-        let problems = draft.check().err().unwrap_or_default();
-        problems.list().iter().map(|p| p.place.clone()).collect()
-    }
-
-    fn aged(age: Duration) -> Facts {
-        Facts {
-            observed: Some(NOW.before(age)),
-            ..Facts::default()
-        }
-    }
-
-    #[test]
-    fn g15_the_window_begins_where_the_lifetime_ends_and_its_last_moment_counts() {
-        let contract = draft(Some(S * 60), window(S * 20))
-            .check()
-            .expect("a sound draft");
-        let used = |age| contract.use_of(&aged(age), NOW);
-        assert_eq!(used(S * 10 - NS), Use::Fresh(S * 10 - NS));
-        assert_eq!(used(S * 10), Use::WhileRefreshing(S * 10));
-        assert_eq!(used(S * 30), Use::WhileRefreshing(S * 30));
-        assert_eq!(used(S * 30 + NS), Use::Nothing);
-    }
-
-    #[test]
-    fn g14_the_stale_rung_the_copy_and_the_contract_each_end_the_window() {
-        let contract = draft(Some(S * 25), window(S * 20))
-            .check()
-            .expect("a sound draft");
-        assert_eq!(contract.use_of(&aged(S * 25), NOW), Use::WhileRefreshing(S * 25));
-        assert_eq!(contract.use_of(&aged(S * 25 + NS), NOW), Use::Nothing);
-        let with = |facts: Facts| contract.use_of(&facts, NOW);
-        let short = Facts {
-            revalidate: Some(S * 2),
-            ..aged(S * 12)
-        };
-        assert_eq!(with(short), Use::WhileRefreshing(S * 12));
-        let past = Facts {
-            revalidate: Some(S * 2 - NS),
-            ..aged(S * 12)
-        };
-        assert_eq!(with(past), Use::Nothing);
-        let own_limit = Facts {
-            own_limit: Some(S * 11),
-            ..aged(S * 12)
-        };
-        assert_eq!(with(own_limit), Use::Nothing);
-    }
-
-    #[test]
-    fn a_copys_own_lifetime_replaces_the_contracts_be_it_longer_or_shorter() {
-        let contract = draft(Some(S * 60), window(S * 5)).check().expect("a sound draft");
-        let used = |lifetime, age| {
-            contract.use_of(
-                &Facts {
-                    lifetime: Some(lifetime),
-                    ..aged(age)
-                },
-                NOW,
-            )
-        };
-        assert_eq!(used(S * 30, S * 29), Use::Fresh(S * 29));
-        assert_eq!(used(S, S), Use::WhileRefreshing(S));
-        assert_eq!(used(S, S * 7), Use::Nothing);
-        assert_eq!(
-            used(Duration::ZERO, Duration::ZERO),
-            Use::WhileRefreshing(Duration::ZERO)
-        );
-    }
-
-    #[test]
-    fn g16_what_may_not_be_served_stale_has_no_window() {
-        let contract = draft(Some(S * 60), window(S * 5)).check().expect("a sound draft");
-        for facts in [
-            Facts {
-                stale_forbidden: true,
-                ..aged(S * 12)
-            },
-            Facts {
-                forbidden: true,
-                ..aged(S * 12)
-            },
-            Facts::default(),
-            Facts {
-                observed: Some(NOW.after(NS)),
-                ..Facts::default()
-            },
-        ] {
-            assert_eq!(contract.use_of(&facts, NOW), Use::Nothing, "{facts:?}");
-        }
-    }
-
-    #[test]
-    fn a_copy_has_no_window_without_a_permission_of_its_own_or_of_the_contract() {
-        let rules = RefreshRules {
-            own_lifetimes: true,
-            ..RefreshRules::default()
-        };
-        let contract = ReadDraft {
-            fresh_for: None,
-            ..draft(None, rules)
-        };
-        let contract = contract.check().expect("a sound draft");
-        let own = Facts {
-            lifetime: Some(S),
-            ..aged(S * 3)
-        };
-        assert_eq!(contract.use_of(&own, NOW), Use::Nothing);
-        let permitted = Facts {
-            revalidate: Some(S * 2),
-            ..own
-        };
-        assert_eq!(contract.use_of(&permitted, NOW), Use::WhileRefreshing(S * 3));
-        let without_lifetime = Facts {
-            lifetime: None,
-            ..permitted
-        };
-        assert_eq!(contract.use_of(&without_lifetime, NOW), Use::Nothing);
-    }
-
-    #[test]
-    fn a_window_needs_a_stale_rung_a_lifetime_and_a_sound_length() {
-        assert_eq!(places(draft(Some(S * 60), window(S))), [""; 0]);
-        assert_eq!(places(draft(None, window(S))), ["stale_while_revalidate"]);
-        let ms = Duration::from_millis(1);
-        for (span, sound) in [
-            (ms - NS, false),
-            (ms, true),
-            (Ladder::MAX_AGE_LIMIT, true),
-            (Ladder::MAX_AGE_LIMIT + NS, false),
-        ] {
-            let found = places(draft(Some(S * 60), window(span)));
-            assert_eq!(found.is_empty(), sound, "{span:?}");
-        }
-        let without_lifetime = ReadDraft {
-            fresh_for: None,
-            ..draft(Some(S * 60), window(S))
-        };
-        assert_eq!(places(without_lifetime), ["stale_while_revalidate"]);
-    }
-
-    #[test]
-    fn an_exact_read_has_neither_windows_nor_lifetimes() {
-        let exact = ReadDraft {
-            exact: true,
-            fresh_for: None,
-            ..draft(
-                None,
-                RefreshRules {
-                    own_lifetimes: true,
-                    stale_while_revalidate: Some(S),
-                    soft_timeout: Some(S),
-                },
-            )
-        };
-        let found = places(exact);
-        for setting in ["own_lifetimes", "stale_while_revalidate", "soft_timeout"] {
-            assert!(found.contains(&setting.into()), "{setting}");
-        }
-    }
-
-    #[test]
-    fn a_soft_timeout_needs_a_stale_rung_and_a_later_deadline() {
-        let soft = |soft, deadline, max_age| {
-            let rules = RefreshRules {
-                soft_timeout: Some(soft),
-                ..RefreshRules::default()
-            };
-            places(ReadDraft {
-                deadline,
-                ..draft(max_age, rules)
-            })
-        };
-        let minute = Some(S * 60);
-        assert_eq!(soft(S, None, minute), [""; 0]);
-        assert_eq!(soft(S, Some(S + NS), minute), [""; 0]);
-        assert_eq!(soft(S, Some(S), minute), ["soft_timeout"]);
-        assert_eq!(soft(S, None, None), ["soft_timeout"]);
-        let ms = Duration::from_millis(1);
-        let hour = S * 3600;
-        for (span, sound) in [(ms - NS, false), (ms, true), (hour, true), (hour + NS, false)] {
-            assert_eq!(soft(span, None, minute).is_empty(), sound, "{span:?}");
-        }
-    }
-}
+mod tests;

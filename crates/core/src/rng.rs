@@ -10,7 +10,7 @@ pub struct Rng(u64);
 
 impl Rng {
     /// How far each draw moves the state on.
-    pub(crate) const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
+    pub const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
 
     /// Starts from a seed; every seed is good, zero too.
     #[must_use]

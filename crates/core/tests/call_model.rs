@@ -276,7 +276,7 @@ fn contracts() -> Vec<ReadContract> {
                     refresh: RefreshRules {
                         own_lifetimes,
                         stale_while_revalidate: window,
-                        soft_timeout: None,
+                        ..RefreshRules::default()
                     },
                     ..ReadDraft::default()
                 };

@@ -3,8 +3,8 @@
 use core::{cell::RefCell, time::Duration};
 
 use evenkeel_core::{
-    Advice, Asker, BreakerRules, Class, Dependency, DependencyDraft, Exclusive, Failed, Lane, Mono, NoRetry,
-    Outage, Reason, RetryRules, State, Steering,
+    Advice, Asker, BreakerRules, Class, Criticality, Dependency, DependencyDraft, Exclusive, Failed, Lane,
+    Mono, NoRetry, Outage, Reason, RetryRules, State, Steering,
 };
 
 struct Alone<T>(RefCell<T>);
@@ -55,7 +55,7 @@ fn call(dependency: &Dependency<Alone<Steering>>, began: Mono, ends: Option<Mono
             Err(why) => return (made, now, why),
         };
         now = retry.at();
-        (pass, _) = dependency.admit_again(retry, now, false);
+        (pass, _) = dependency.admit_again(Criticality::Critical, retry, now, false);
     }
 }
 
@@ -141,13 +141,36 @@ fn an_open_breaker_ends_retries_and_no_retry_becomes_a_probe() {
     assert_eq!(dependency.retry(DOWN, 1, None, NOW), Err(NoRetry::BreakerOpen));
     // Long after its open period a probe is due. It is for the traffic, not for a retry.
     let later = NOW.after(MS * 60_000);
-    let (refused, _) = dependency.admit_again(granted, later, false);
+    let (refused, _) = dependency.admit_again(Criticality::Critical, granted, later, false);
     assert_eq!(
         refused.map_err(|refusal| refusal.reason),
         Err(Reason::BreakerOpen)
     );
     let (probe, _) = dependency.admit(later, Asker::Traffic, false);
     assert!(probe.expect("due").is_probe());
+}
+
+#[test]
+fn e68_a_retry_that_is_refused_has_its_cost_back() {
+    let rules = RetryRules {
+        budget_ppm: 0,
+        floor: 1,
+        ..RetryRules::DEFAULT
+    };
+    let dependency = dependency(rules, Some(1));
+    let granted = dependency.retry(DOWN, 1, None, NOW).expect("one is free");
+    let (pass, _) = dependency.admit(NOW, Asker::Traffic, false);
+    dependency.settle(pass.expect("closed"), Class::OUTAGE, true, LANE, NOW);
+    dependency.release();
+    assert!(
+        dependency
+            .admit_again(Criticality::Critical, granted, NOW, false)
+            .0
+            .is_err()
+    );
+    dependency.reset(NOW);
+    let again = dependency.retry(DOWN, 1, None, NOW).expect("it was given back");
+    dependency.give_back(again, NOW);
 }
 
 #[test]
@@ -160,7 +183,7 @@ fn e68_who_was_granted_a_retry_is_not_asked_again_and_one_that_is_not_made_costs
     let dependency = dependency(rules, None);
     let granted = dependency.retry(DOWN, 1, None, NOW).expect("one is free");
     assert_eq!(dependency.retry(DOWN, 1, None, NOW), Err(NoRetry::NoBudget));
-    let (pass, _) = dependency.admit_again(granted, NOW, false);
+    let (pass, _) = dependency.admit_again(Criticality::Critical, granted, NOW, false);
     dependency.settle(pass.expect("it was granted"), Class::Answer, true, LANE, NOW);
     dependency.release();
     let second = NOW.after(MS * 1000);
@@ -227,7 +250,7 @@ fn r05_a_thousand_who_fail_together_do_not_come_back_together() {
         let retry = dependency.retry(DOWN, 1, None, NOW).expect("a thousand are free");
         let tenth = retry.at().since(NOW).as_millis() / 100;
         tenths[usize::try_from(tenth.min(9)).expect("below ten")] += 1;
-        drop(dependency.admit_again(retry, NOW, false));
+        drop(dependency.admit_again(Criticality::Critical, retry, NOW, false));
         dependency.release();
     }
     assert!(tenths.iter().all(|count| (50..200).contains(count)), "{tenths:?}");
@@ -303,7 +326,7 @@ fn r02_two_layers_of_which_neither_knows_are_bounded_by_their_budgets() {
             let Ok(retry) = outer.retry(DOWN, made, None, NOW) else {
                 break;
             };
-            (pass, _) = outer.admit_again(retry, NOW, false);
+            (pass, _) = outer.admit_again(Criticality::Critical, retry, NOW, false);
         }
     }
     // 1000 × 1.1 × 1.1, and the three free ones of each; without budgets it would be 9000.

@@ -5,9 +5,9 @@
 use std::{sync::Arc, time::Duration};
 
 use evenkeel_core::{
-    Asker, BreakerRules, Bulkhead, Class, DependencyContract, DependencyDraft, Exclusive, Limit, LimitRules,
-    Mono, Now, OpenFor, Over, Problems, RampRules, Ratio, Refusal, Retry, RetryRules, Row, SlowRatio, Stage,
-    State, Steering, Transition,
+    Asker, BreakerRules, Bulkhead, Carried, Class, Criticality, DependencyContract, DependencyDraft,
+    Exclusive, Limit, LimitRules, Mono, Now, OpenFor, Over, Problems, RampRules, RampStep, Ratio, Refusal,
+    Retry, Row, SlowRatio, Stage, State, Steering, Transition,
 };
 use parking_lot::Mutex;
 
@@ -17,8 +17,11 @@ use crate::{
     event::EventKind,
     hold::HoldSlot,
     lent::Lent,
+    line::{Line, Lines},
     ticket::{Permit, Ticket},
 };
+
+mod load;
 
 /// The trips and periods of a circuit breaker, in the words of the contract.
 ///
@@ -249,34 +252,6 @@ impl DependencyBuilder {
         self
     }
 
-    /// Asks once more after an outage, by these rules: only where the work was handed in as repeatable, see
-    /// [`Read::call_repeatable`](crate::Read::call_repeatable).
-    ///
-    /// ```
-    /// # use evenkeel::{Class, Engine, RetryRules};
-    /// # use std::{sync::atomic::{AtomicU32, Ordering}, time::Duration};
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// let engine = Engine::system();
-    /// let rules = RetryRules { pause: Duration::from_millis(1), ..RetryRules::DEFAULT };
-    /// let stock = engine.dependency("stock").retry(rules).build()?;
-    /// let guard = engine.read::<u32>("stock").from(&stock).classify(|_: &()| Class::OUTAGE).build()?;
-    ///
-    /// let answer = guard
-    ///     .call_repeatable((), "42", {
-    ///         let asked = AtomicU32::new(0);
-    ///         move |_| std::future::ready(if asked.fetch_add(1, Ordering::Relaxed) == 0 { Err(()) } else { Ok(3) })
-    ///     })
-    ///     .await;
-    /// assert_eq!(*answer.expect("the second attempt answers"), 3);
-    /// assert_eq!((stock.attempts_total(), stock.retries().made), (2, 1));
-    /// # Ok(()) }
-    /// ```
-    #[must_use]
-    pub const fn retry(mut self, rules: RetryRules) -> Self {
-        self.draft.retry = Some(rules);
-        self
-    }
-
     /// Draws on a resource that others draw on too: each attempt takes a permit of the dependency and one of each
     /// resource, or none of any.
     #[must_use]
@@ -302,6 +277,8 @@ impl DependencyBuilder {
             ramp,
             learn,
             retry,
+            queue,
+            abandoned,
             rows,
             name: _,
         } = &self.draft;
@@ -311,6 +288,8 @@ impl DependencyBuilder {
             && ramp.is_none()
             && learn.is_none()
             && retry.is_none()
+            && queue.is_none()
+            && abandoned.is_none()
             && rows.is_empty()
             && self.uses.is_empty()
     }
@@ -332,10 +311,30 @@ impl DependencyBuilder {
                 );
             }
         }
+        if let Ok(contract) = &checked
+            && contract.queue().is_some()
+            && contract.concurrency().is_none()
+            && contract.learn().is_none()
+            && self.uses.is_empty()
+        {
+            problems.add(
+                "queue",
+                "a queue for permits, and nothing that limits them",
+                "a queue beside a concurrency, a learned limit or a resource",
+                "declare one of them, or remove it",
+            );
+        }
         let contract = match checked {
             Ok(contract) => problems.or(contract)?,
             Err(_) => return Err(problems),
         };
+        let line = contract
+            .queue()
+            .map(|rules| Arc::new(Line::new(*rules, self.engine.clone())));
+        let shared: Vec<Arc<Lines>> = self.uses.iter().map(|one| Arc::clone(&one.lines)).collect();
+        for lines in &shared {
+            line.iter().for_each(|line| lines.add(line));
+        }
         let resources = self.uses.into_iter().map(|resource| resource.bulkhead).collect();
         Ok(Dependency(Arc::new(Inner {
             name: contract.name().into(),
@@ -343,7 +342,10 @@ impl DependencyBuilder {
             engine: self.engine,
             attempts: Counters::new(),
             transitions: Counters::new(),
+            ramp_steps: Counters::new(),
             retries: RetryCounters::default(),
+            line,
+            shared,
             hold: HoldSlot::default(),
         })))
     }
@@ -361,7 +363,12 @@ pub(crate) struct Inner {
     pub(crate) seat: evenkeel_core::Dependency<Locked<Steering>>,
     attempts: AttemptCounters,
     transitions: Counters<3>,
+    ramp_steps: Counters<6>,
     pub(crate) retries: RetryCounters,
+    /// Those who wait for a permit; only where the contract has a queue.
+    pub(crate) line: Option<Arc<Line>>,
+    /// The queues on the resources that it draws on.
+    shared: Vec<Arc<Lines>>,
     pub(crate) hold: HoldSlot,
 }
 
@@ -386,11 +393,12 @@ impl Inner {
     #[inline(always)]
     pub(crate) fn admit(
         this: Lent<'_, Self>,
+        criticality: Criticality,
         now: Now,
         asker: Asker,
         observe: bool,
     ) -> Result<Ticket<'_>, Refusal> {
-        let (pass, changes) = this.seat.admit(now.mono, asker, observe);
+        let (pass, changes) = this.seat.admit_as(criticality, now.mono, asker, observe);
         for change in changes {
             this.changed(change);
         }
@@ -400,11 +408,12 @@ impl Inner {
     /// Admits a further attempt, or refuses it and takes nothing.
     pub(crate) fn admit_again(
         this: Lent<'_, Self>,
+        criticality: Criticality,
         retry: Retry,
         now: Now,
         observe: bool,
     ) -> Result<Ticket<'_>, Refusal> {
-        let (pass, changes) = this.seat.admit_again(retry, now.mono, observe);
+        let (pass, changes) = this.seat.admit_again(criticality, retry, now.mono, observe);
         for change in changes {
             this.changed(change);
         }
@@ -415,11 +424,35 @@ impl Inner {
         self.attempts.add(class.index());
     }
 
-    /// Counts and tells a change of the breaker's state.
+    /// Counts and tells a change of the breaker's state, and the steps of the ramp since the last time.
     pub(crate) fn changed(&self, transition: Option<Transition>) {
         if let Some(transition) = transition {
             self.transitions.add(transition.to as usize);
             self.engine.tell(&self.name, EventKind::Breaker(transition));
+            self.call_all();
+        }
+        for event in self.seat.ramp_events() {
+            self.ramp_steps.add(event.step as usize);
+            self.engine.tell(&self.name, EventKind::Ramp(event));
+            // Another stage has room for others.
+            self.call_all();
+        }
+    }
+
+    /// A permit was given back: somebody may wait for it, here or at a dependency that draws on the same resource.
+    pub(crate) fn freed(&self) {
+        if let Some(line) = &self.line {
+            line.freed();
+        }
+        for lines in &self.shared {
+            lines.freed();
+        }
+    }
+
+    /// Something has changed that those who wait should learn.
+    pub(crate) fn call_all(&self) {
+        if let Some(line) = &self.line {
+            line.call_all();
         }
     }
 
@@ -462,6 +495,8 @@ pub struct DependencyStatus {
     pub admitted: Option<u32>,
     /// Attempts that ran into their limit and still count, because their work may go on.
     pub lingering: u32,
+    /// Calls that wait for a permit.
+    pub waiting: u32,
 }
 
 impl Dependency {
@@ -496,6 +531,7 @@ impl Dependency {
             learned_limit: seat.learned_limit(),
             admitted: seat.limit(),
             lingering: seat.lingering(self.0.engine.now().mono),
+            waiting: self.0.line.as_ref().map_or(0, |line| line.waiting()),
         }
     }
 
@@ -527,6 +563,37 @@ impl Dependency {
     #[must_use]
     pub fn transitions(&self, to: State) -> u64 {
         self.0.transitions.sum(to as usize)
+    }
+
+    /// Returns how often a recovery ramp made this step.
+    #[must_use]
+    pub fn ramp_steps(&self, step: RampStep) -> u64 {
+        self.0.ramp_steps.sum(step as usize)
+    }
+
+    /// Returns what a successor of the same name and addresses should know: that it is open, where its ramp stands, what
+    /// it bears. For a contract that is loaded anew.
+    #[must_use]
+    pub fn export(&self) -> Carried {
+        self.0.seat.export()
+    }
+
+    /// Takes over what a predecessor by the same clock knew, as far as this contract has a use for it. For a dependency
+    /// that nobody has asked yet.
+    ///
+    /// ```
+    /// # use evenkeel::{Engine, State};
+    /// # fn contract(engine: &Engine) -> Result<evenkeel::Dependency, evenkeel::Problems> {
+    /// #     engine.dependency("stock").breaker(|breaker| breaker.consecutive(5)).build()
+    /// # }
+    /// let engine = Engine::system();
+    /// let (old, new) = (contract(&engine)?, contract(&engine)?);
+    /// new.import(old.export());
+    /// assert_eq!(new.status(), old.status());
+    /// # Ok::<(), evenkeel::Problems>(())
+    /// ```
+    pub fn import(&self, carried: Carried) {
+        self.0.seat.import(carried, self.0.engine.now().mono);
     }
 
     /// Closes the breaker by a person's word. Without a breaker, or when it is closed, only the word is noted.

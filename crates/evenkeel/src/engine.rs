@@ -14,6 +14,7 @@ use crate::{
     clock::Clock,
     dependency::{Dependency, DependencyBuilder},
     event::{Event, EventKind, Events},
+    line::Lines,
     pass::PassBuilder,
     read::ReadBuilder,
 };
@@ -87,6 +88,7 @@ impl Engine {
         problems.or(Resource {
             name: name.into(),
             bulkhead: Arc::new(Bulkhead::new(concurrency)),
+            lines: Arc::default(),
         })
     }
 
@@ -136,6 +138,8 @@ impl Engine {
 pub struct Resource {
     name: Arc<str>,
     pub(crate) bulkhead: Arc<Bulkhead>,
+    /// The queues of those who draw on it.
+    pub(crate) lines: Arc<Lines>,
 }
 
 impl Resource {

@@ -62,6 +62,8 @@ struct Table<T, E> {
     under_way: HashMap<Key, Entry<T, E>>,
     /// Keys whose results turned out not to be shareable, until when nobody waits for one.
     apart: HashMap<Key, Mono>,
+    /// Keys whose last shared attempt failed, until when nobody asks again.
+    cooling: HashMap<Key, Mono>,
 }
 
 #[derive(Debug)]
@@ -76,6 +78,8 @@ struct Entry<T, E> {
 const UNDER_WAY_MAX: usize = 10_000;
 /// Beyond this many remembered keys, none is added until some have run out.
 const APART_MAX: usize = 10_000;
+/// Beyond this many keys that cool down, none is added until some have run out: those are asked for at once.
+const COOLING_MAX: usize = 10_000;
 /// How long a key whose result was not shareable is not waited for.
 const APART_FOR: Duration = Duration::from_secs(10);
 /// The lease of a flight that nothing else limits.
@@ -108,6 +112,7 @@ impl<T, E> Flights<T, E> {
         let table = Table {
             under_way: HashMap::new(),
             apart: HashMap::new(),
+            cooling: HashMap::new(),
         };
         Self {
             table: Mutex::new(table),
@@ -201,6 +206,28 @@ impl<T, E> Flights<T, E> {
         }
     }
 
+    /// Has nobody ask for `key` before `until`.
+    pub(crate) fn cool(&self, key: &Key, until: Mono, now: Mono) {
+        let mut table = self.table.lock();
+        if table.cooling.len() >= COOLING_MAX {
+            table.cooling.retain(|_, until| now < *until);
+        }
+        if table.cooling.len() < COOLING_MAX {
+            table.cooling.insert(key.clone(), until);
+        }
+    }
+
+    /// Returns until when nobody asks for `key`, if that is still to come.
+    pub(crate) fn cooling(&self, key: &Key, now: Mono) -> Option<Mono> {
+        let mut table = self.table.lock();
+        let until = *table.cooling.get(key)?;
+        if now < until {
+            return Some(until);
+        }
+        table.cooling.remove(key);
+        None
+    }
+
     /// Takes the flight out of the table, unless somebody waits and `even_if_awaited` is false.
     fn take_out(&self, key: &Key, number: u64, even_if_awaited: bool) -> bool {
         let mut table = self.table.lock();
@@ -258,7 +285,17 @@ impl<T, E> Flight<T, E> {
     }
 
     /// Hands the result to all who wait. Later callers start anew.
-    pub(crate) fn land(self, landing: Landing<T, E>, now: Mono) {
+    pub(crate) fn land(self, landing: Landing<T, E>, cool_down: Option<Duration>, now: Mono) {
+        if let (
+            Landing::Error {
+                class: Class::Outage(_),
+                ..
+            },
+            Some(span),
+        ) = (&landing, cool_down)
+        {
+            self.flights.cool(&self.key, now.after(span), now);
+        }
         if let Landing::Value { shareable: false, .. } = landing {
             self.flights.keep_apart(&self.key, now);
         }
@@ -321,7 +358,7 @@ mod tests {
         let Part::Join(mut waiter) = flights.part(&key("k"), NOW, NOW.after(LEASE)) else {
             panic!("not joined")
         };
-        flight.land(value(true), NOW);
+        flight.land(value(true), None, NOW);
         assert!(matches!(
             *waiter.landing().await.unwrap(),
             Landing::Value { value: 7, .. }
@@ -364,7 +401,7 @@ mod tests {
     #[test]
     fn g03_a_key_whose_result_was_not_shareable_is_not_waited_for_for_a_while() {
         let flights = Arc::new(Flights::new());
-        lead(&flights, "k").land(value(false), NOW);
+        lead(&flights, "k").land(value(false), None, NOW);
         let until = NOW.after(APART_FOR);
         assert!(matches!(
             flights.part(&key("k"), until.before(Duration::from_nanos(1)), until),
@@ -374,6 +411,37 @@ mod tests {
             flights.part(&key("k"), until, until.after(LEASE)),
             Part::Lead(_)
         ));
+    }
+
+    #[test]
+    fn g02_a_key_cools_down_after_a_failed_flight_and_the_table_of_such_keys_is_bounded() {
+        let flights = Arc::new(Flights::new());
+        let failed = || Landing::<u32, ()>::Error {
+            class: Class::OUTAGE,
+            error: None,
+            probe: false,
+        };
+        let second = Duration::from_secs(1);
+        lead(&flights, "k").land(failed(), Some(second), NOW);
+        let end = NOW.after(second);
+        assert_eq!(
+            flights.cooling(&key("k"), end.before(Duration::from_nanos(1))),
+            Some(end)
+        );
+        assert_eq!(flights.cooling(&key("k"), end), None);
+        lead(&flights, "k").land(failed(), None, NOW);
+        assert_eq!(flights.cooling(&key("k"), NOW), None);
+        for n in 0..=COOLING_MAX {
+            lead(&flights, &format!("k{n}")).land(failed(), Some(second), NOW);
+        }
+        let last = key(&format!("k{COOLING_MAX}"));
+        assert_eq!(flights.table.lock().cooling.len(), COOLING_MAX);
+        assert_eq!(flights.cooling(&last, NOW), None);
+        lead(&flights, &format!("k{COOLING_MAX}")).land(failed(), Some(second), end);
+        assert!(
+            flights.cooling(&last, end).is_some(),
+            "what has run out makes room"
+        );
     }
 
     #[tokio::test]
@@ -400,7 +468,7 @@ mod tests {
         assert!(matches!(flights.part(&key("more"), NOW, NOW), Part::Alone));
         drop(under_way);
         for n in 0..=APART_MAX {
-            lead(&flights, &format!("k{n}")).land(value(false), NOW);
+            lead(&flights, &format!("k{n}")).land(value(false), None, NOW);
         }
         assert_eq!(flights.sizes(), (0, APART_MAX));
     }

@@ -90,6 +90,7 @@ impl Dependency {
         inner
             .engine
             .tell(&inner.name, EventKind::Held { mode, by, why, lasts });
+        inner.call_all();
         Ok(())
     }
 

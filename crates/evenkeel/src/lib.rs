@@ -65,6 +65,8 @@
 //! | failed: [`Class::Outage`] | failure | the ladder, [`Reason::DependencyFailed`] and its like |
 //! | the breaker is open | - | the ladder, [`Reason::BreakerOpen`]; the dependency is not asked |
 //! | saturated: no permit is free | - | the ladder, [`Reason::AtCapacity`]; the dependency is not asked |
+//! | saturated: it waited in the [`queue`](ReadBuilder::queue), in vain | - | the ladder, [`Reason::QueueExpired`]; the dependency is not asked |
+//! | saturated: the permits that are left are for calls of a higher [`Criticality`] | - | the ladder, [`Reason::Shed`]; the dependency is not asked |
 //! | busy: [`Class::Busy`] | not blamed | the error, unless a [`row`](ReadBuilder::row) sends it down the ladder |
 //! | gone: [`Class::Gone`] | not blamed | the error; the snapshot is retired |
 //! | refusal: [`Class::Refusal`] | not blamed | the error: a real answer is never hidden by old data |
@@ -151,6 +153,7 @@ mod hold;
 pub mod http;
 mod key;
 mod lent;
+mod line;
 mod memory;
 mod parked;
 mod pass;
@@ -164,14 +167,15 @@ mod until;
 
 pub use answer::{Answer, Misuse, Unanswered};
 pub use clock::{Clock, ManualClock};
-pub use counts::{Counts, NotKept, Refreshed, RetryCounts};
+pub use counts::{Counts, Exercised, NotKept, Refreshed, RetryCounts};
 pub use dependency::{BreakerBuilder, Dependency, DependencyBuilder, DependencyStatus};
 pub use engine::{Engine, Resource};
 pub use evenkeel_core::{
-    Advice, BreakerRules, Cause, Class, DependencyContract, Ending, Facts, HoldMode, Keep, Ladder,
-    LimitRules, Mono, Now, OpenFor, Outage, Over, Problem, Problems, RampRules, Ratio, ReadContract, Reason,
-    RetryRules, Row, Rung, RungRule, Skipped, Skips, SlowRatio, Stage, State, Table, Transition, TripRule,
-    Verdict, Wall, WhenBusy,
+    Advice, BreakerRules, Carried, CarriedLoad, CarriedOpening, CarriedRamp, Cause, Class, Criticality,
+    DependencyContract, Ending, Facts, HoldMode, Keep, Ladder, LimitRules, Mono, Now, OpenFor, Outage, Over,
+    Problem, Problems, QueueRules, RampEvent, RampRules, RampStep, Ratio, ReadContract, Reason, RetryRules,
+    Row, Rung, RungRule, Skipped, Skips, SlowRatio, Stage, State, Table, Transition, TripRule, Verdict, Wall,
+    WhenBusy,
 };
 pub use event::{Event, EventKind};
 pub use hold::Hold;

@@ -35,6 +35,8 @@ pub(crate) struct Snapshot<T> {
     lifetime: Option<Duration>,
     /// Its own window beyond that.
     revalidate: Option<Duration>,
+    /// How long its attempt took, where refreshes go by that.
+    cost: Option<Duration>,
     bytes: u64,
 }
 
@@ -47,6 +49,7 @@ impl<T> Snapshot<T> {
             stale_forbidden: self.stale_forbidden,
             lifetime: self.lifetime,
             revalidate: self.revalidate,
+            cost: self.cost,
         }
     }
 
@@ -144,7 +147,7 @@ pub(crate) enum Put {
 }
 
 /// What a snapshot costs beside its value and key: index entry, counters, the snapshot's own fields.
-const OVERHEAD: u64 = 240;
+const OVERHEAD: u64 = 256;
 
 impl<T> Memory<T> {
     /// What a guard that keeps snapshots uses when it is given no store.
@@ -259,6 +262,7 @@ impl<T> Memory<T> {
             stale_forbidden,
             lifetime,
             revalidate,
+            cost,
         } = entry;
         let snapshot = Arc::new(Snapshot {
             key: SmallVec::from_slice(key),
@@ -269,6 +273,7 @@ impl<T> Memory<T> {
             stale_forbidden,
             lifetime,
             revalidate,
+            cost,
             bytes,
         });
         let too_big = bytes > self.largest();
@@ -311,6 +316,7 @@ pub(crate) struct Entry {
     pub(crate) stale_forbidden: bool,
     pub(crate) lifetime: Option<Duration>,
     pub(crate) revalidate: Option<Duration>,
+    pub(crate) cost: Option<Duration>,
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use evenkeel_core::{Class, Problems};
+use evenkeel_core::{Class, Criticality, Problems};
 
 use crate::{
     answer::{Answer, Unanswered},
@@ -92,6 +92,11 @@ impl<T, C> PassBuilder<T, C> {
     /// the caller is given the value all the same.
     pub fn class_of(self, class: impl Fn(&T) -> Class + Send + Sync + 'static) -> Self {
         Self(self.0.class_of(class))
+    }
+
+    /// Says how much its calls matter where permits are scarce, see [`ReadBuilder::criticality`].
+    pub fn criticality(self, criticality: Criticality) -> Self {
+        Self(self.0.criticality(criticality))
     }
 
     /// Checks the guard.

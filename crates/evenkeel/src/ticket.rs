@@ -94,6 +94,7 @@ impl Drop for Permit<'_> {
         // Whoever finds the permit free finds everything told.
         self.end(WorkEnd::Well);
         self.dependency.seat.release();
+        self.dependency.freed();
     }
 }
 

@@ -7,8 +7,9 @@ mod support;
 use std::{collections::BTreeSet, fmt::Write as _, time::Duration};
 
 use evenkeel::{
-    BreakerBuilder, Class, DependencyBuilder, Engine, Hold, HoldMode, Keep, LimitRules, ManualClock, Memory,
-    Over, Problem, RampRules, Read, ReadBuilder, Row, Terms, Verdict, WhenBusy, default, stale,
+    Advice, BreakerBuilder, Class, Criticality, DependencyBuilder, Engine, Exercised, Hold, HoldMode, Keep,
+    LimitRules, ManualClock, Memory, Over, Problem, RampRules, Read, ReadBuilder, RetryRules, Row, Rung,
+    Terms, Verdict, WhenBusy, default, stale,
 };
 use support::{Fail, MS, Origin, SECOND, engine, settle, wall};
 
@@ -32,8 +33,20 @@ async fn day(clock: &ManualClock, guard: &Read<u32, Fail>) -> String {
         ("another outage", Err(Fail::Down)),
     ] {
         let end = guard.call((), "k", |_| origin.clone().ask_now(says)).await;
-        note(what, &end);
+        note(what, &(end, guard.dependency().hushed_until()));
     }
+    let repeated = tokio::spawn({
+        let (guard, origin) = (guard.clone(), origin.clone());
+        let work = move |_| origin.clone().ask_now(Err(Fail::Down));
+        async move { guard.call_repeatable((), "again", work).await }
+    });
+    settle().await;
+    clock.advance(60 * SECOND);
+    note(
+        "one that may be repeated",
+        &(repeated.await, guard.dependency().retries()),
+    );
+    note("how much it matters", &guard.criticality());
     clock.advance(30 * SECOND);
     let slow = tokio::spawn({
         let (guard, origin) = (guard.clone(), origin.clone());
@@ -65,6 +78,14 @@ async fn day(clock: &ManualClock, guard: &Read<u32, Fail>) -> String {
     for call in together {
         note("one of the four", &call.await);
     }
+    for (what, says) in [
+        ("an outage alone", Err(Fail::Down)),
+        ("a success at once after it", Ok(8)),
+    ] {
+        let origin = origin.clone();
+        let end = guard.call_owned((), "k", move |_| origin.ask_now(says)).await;
+        note(what, &end);
+    }
     let hold = Hold {
         mode: HoldMode::StaleOnly,
         by: "ana".into(),
@@ -72,6 +93,10 @@ async fn day(clock: &ManualClock, guard: &Read<u32, Fail>) -> String {
         lasts: None,
     };
     note("a hold", &guard.hold(hold).is_ok());
+    note(
+        "exercises",
+        &Exercised::ALL.map(|end| guard.counts().exercises(Rung::Default, end)),
+    );
     diary
 }
 
@@ -104,6 +129,32 @@ const SETTINGS: &[(&str, Change, Change)] = &[
         |_, b| b.breaker(|b| b.consecutive(1)).ramp_rules(RampRules::default()),
     ),
     ("learned_limit", |_, b| b, |_, b| b.learned_limit(ONE_AT_FIRST)),
+    ("retry", |_, b| b, |_, b| b.retry(RetryRules::DEFAULT)),
+    (
+        "queue",
+        |_, b| b.concurrency(1),
+        |_, b| b.concurrency(1).queue(4, 60 * SECOND),
+    ),
+    (
+        "abandoned",
+        |_, b| b.timeout(500 * MS),
+        |_, b| b.timeout(500 * MS).abandoned(1),
+    ),
+    (
+        "criticality",
+        |_, b| b,
+        |_, b| b.criticality(Criticality::Sheddable),
+    ),
+    (
+        "advice",
+        |_, b| b,
+        |_, b| b.advice(|_| Advice::After(20 * SECOND)),
+    ),
+    (
+        "advice_of",
+        |_, b| b.class_of(|_| Class::Busy),
+        |_, b| b.advice_of(|_| Advice::After(20 * SECOND)),
+    ),
     (
         "uses",
         |_, b| b,
@@ -184,6 +235,23 @@ const SETTINGS: &[(&str, Change, Change)] = &[
         |_, b| b.own_lifetimes(),
     ),
     (
+        "refresh_ahead",
+        |_, b| b.fresh_for(SECOND),
+        |_, b| b.refresh_ahead(),
+    ),
+    ("jitter", |_, b| b.fresh_for(SECOND), |_, b| b.jitter(500_000)),
+    (
+        "exercise",
+        |_, b| b.concurrency(1).ladder([default(|| 1)]),
+        |_, b| b.exercise(1_000_000, |_, _, _| true),
+    ),
+    ("cool_down", |_, b| b.coalesce(), |_, b| b.cool_down(SECOND)),
+    (
+        "finish_within",
+        |_, b| b.concurrency(8).timeout(100 * MS).ladder([stale(60 * SECOND)]),
+        |_, b| b.finish_within(SECOND),
+    ),
+    (
         "soft_timeout",
         |_, b| b.timeout(2 * SECOND).ladder([stale(60 * SECOND)]),
         |_, b| b.soft_timeout(100 * MS),
@@ -245,6 +313,9 @@ const OF_DEPENDENCIES: &[(&str, DependencyChange)] = &[
         b.breaker(|b| b.consecutive(1)).ramp_rules(RampRules::default())
     }),
     ("learned_limit", |_, b| b.learned_limit(ONE_AT_FIRST)),
+    ("retry", |_, b| b.retry(RetryRules::DEFAULT)),
+    ("queue", |_, b| b.concurrency(1).queue(4, 60 * SECOND)),
+    ("abandoned", |_, b| b.timeout(500 * MS).abandoned(1)),
     ("uses", |engine, b| b.uses(&engine.resource("r", 2).unwrap())),
     ("row", |_, b| {
         b.row(
@@ -361,8 +432,12 @@ fn no_setting_is_missing_from_the_lists_above() {
     let read = concat!(
         include_str!("../src/read/builder.rs"),
         include_str!("../src/read/build_refresh.rs"),
+        include_str!("../src/read/exercise.rs"),
     );
-    let dependency = include_str!("../src/dependency.rs");
+    let dependency = concat!(
+        include_str!("../src/dependency.rs"),
+        include_str!("../src/dependency/load.rs"),
+    );
     let listed: Vec<_> = SETTINGS
         .iter()
         .map(|(name, ..)| *name)

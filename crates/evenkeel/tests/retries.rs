@@ -267,6 +267,43 @@ async fn g34_a_wait_that_the_dependency_asks_for_is_kept_or_the_call_ends_now() 
     }
 }
 
+/// The other half of case 033: what nobody waits for leaves a busy dependency alone as well.
+#[tokio::test]
+async fn case_033_after_a_429_no_copy_is_refreshed_before_its_time() {
+    let (clock, engine) = engine();
+    let guard = engine
+        .read::<u32>("g")
+        .fresh_for(SECOND)
+        .stale_while_revalidate(SECOND * 60)
+        .ladder([stale(SECOND * 120)])
+        .classify(Fail::class)
+        .advice(|_| Advice::After(SECOND * 10))
+        .build()
+        .unwrap();
+    let asked = Arc::new(AtomicU64::new(0));
+    let call = |key: &'static str, says| {
+        let (guard, asked) = (guard.clone(), Arc::clone(&asked));
+        async move {
+            let work = move |_| {
+                asked.fetch_add(1, Ordering::Relaxed);
+                std::future::ready(says)
+            };
+            guard.call_owned((), key, work).await
+        }
+    };
+    call("kept", Ok(1)).await.unwrap();
+    clock.advance(SECOND * 2);
+    call("other", Err(Fail::Busy)).await.unwrap_err();
+    let left_alone = call("kept", Ok(2)).await.unwrap();
+    assert_eq!((left_alone.value, left_alone.reason), (1, Some(Reason::CoolDown)));
+    settle().await;
+    assert_eq!(asked.load(Ordering::Relaxed), 2);
+    clock.advance(SECOND * 10);
+    let refreshed = call("kept", Ok(2)).await.unwrap();
+    assert_eq!(refreshed.reason, Some(Reason::Revalidating));
+    until("it is refreshed", || asked.load(Ordering::Relaxed) == 3).await;
+}
+
 #[tokio::test]
 async fn r05_what_a_nearer_layer_has_retried_is_left_alone() {
     let (clock, engine) = engine();

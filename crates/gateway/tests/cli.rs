@@ -3,7 +3,7 @@
 
 use std::{
     io::{BufRead as _, BufReader, Lines, Read as _, Write as _},
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Child, ChildStderr, Command, Output, Stdio},
 };
 
@@ -113,6 +113,21 @@ fn a_good_contract_passes_the_check() {
 }
 
 #[test]
+fn every_contract_of_the_gateway_bench_passes_the_check() {
+    let conf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench/gateways/conf");
+    let contracts: Vec<PathBuf> = std::fs::read_dir(conf)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "toml"))
+        .collect();
+    assert!(!contracts.is_empty());
+    for contract in contracts {
+        let output = evenkeel(&["check", contract.to_str().unwrap()]);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+    }
+}
+
+#[test]
 fn every_problem_is_shown_at_once_with_its_line_and_how_to_mend_it() {
     let path = file(
         "bad.toml",
@@ -205,6 +220,63 @@ fn checked(name: &str, dependency: &str, route: &str, top: &str) -> String {
     let path = file(name, &contract);
     let output = evenkeel(&["check", path.to_str().unwrap()]);
     format!("{}{}", text(&output.stdout), text(&output.stderr))
+}
+
+#[test]
+fn a_queue_that_cannot_help_and_a_criticality_that_is_none_are_problems_with_a_way_out() {
+    let unlimited = "learned_limit = \"off\"\nbreaker = \"off\"\nconcurrency = 9\nqueue = {}";
+    for (written, route, parts) in [
+        (
+            "queue = 64",
+            "",
+            [
+                "dependencies.catalog.queue: 64",
+                "a table of bounds",
+                "or remove it",
+            ],
+        ),
+        (
+            "queue = { length = 0 }",
+            "",
+            [
+                "dependencies.catalog.queue.length: 0",
+                "an integer of 1 to 100000",
+                "`length = 64`",
+            ],
+        ),
+        (
+            "queue = { wait = \"3s\" }",
+            "",
+            [
+                "dependencies.catalog.queue.wait: \"3s\", and the deadline of",
+                "less than the shortest deadline of its routes",
+                "raise that `deadline`",
+            ],
+        ),
+        (
+            "",
+            "criticality = \"high\"",
+            [
+                "criticality: \"high\"",
+                "critical, critical_plus,",
+                "`criticality = \"critical\"`",
+            ],
+        ),
+    ] {
+        let shown = checked("queue-rules.toml", written, route, "");
+        for part in parts {
+            assert!(shown.contains(part), "{written}\n{part}\n{shown}");
+        }
+    }
+    let shown = checked("queue-limited.toml", unlimited, "", "");
+    assert!(shown.contains("no problem"), "{shown}");
+    let shown = checked(
+        "queue-unlimited.toml",
+        &unlimited.replace("concurrency = 9\n", ""),
+        "",
+        "",
+    );
+    assert!(shown.contains("beside nothing that limits"), "{shown}");
 }
 
 #[test]

@@ -9,6 +9,8 @@ mod kit;
 mod load;
 #[path = "every_key/retries.rs"]
 mod retries;
+#[path = "every_key/room.rs"]
+mod room;
 
 use std::{collections::BTreeSet, future::Future, pin::Pin, process::Command, time::Duration};
 
@@ -29,6 +31,7 @@ const CHECKS: &[(&str, &str, Check)] = &[
     ("gateway", "listen", check!(listen())),
     ("gateway", "admin", check!(admin())),
     ("gateway", "memory", check!(memory())),
+    ("gateway", "scope_share", check!(caching::scope_share())),
     ("gateway", "buffers", check!(buffers())),
     ("gateway", "workers", check!(worker_threads())),
     ("gateway", "drain", check!(drain())),
@@ -89,6 +92,11 @@ const CHECKS: &[(&str, &str, Check)] = &[
         "lease",
         check!(rule("lease = \"7s\"")),
     ),
+    ("dependencies.<name>", "abandoned", check!(room::abandoned())),
+    ("dependencies.<name>", "queue", check!(room::queue())),
+    ("dependencies.<name>.queue", "length", check!(room::length())),
+    ("dependencies.<name>.queue", "wait", check!(room::wait())),
+    ("routes", "criticality", check!(room::criticality())),
     ("dependencies.<name>", "retry", check!(retries::retry())),
     (
         "dependencies.<name>.retry",
@@ -204,6 +212,7 @@ const CHECKS: &[(&str, &str, Check)] = &[
     ),
     ("routes", "normalise", check!(caching::normalise())),
     ("dependencies.<name>", "resend", check!(caching::resend())),
+    ("routes", "cool_down", check!(cool_down())),
     ("routes", "other_methods", check!(other_methods())),
     ("routes", "max_request_body", check!(max_request_body())),
     ("routes.match", "path", check!(path())),
@@ -966,6 +975,37 @@ async fn soft_timeout() {
             .to_string();
         assert!(
             problems.contains(".soft_timeout: ") && problems.contains(place),
+            "{problems}"
+        );
+    }
+}
+
+async fn cool_down() {
+    for (cool_down, second, hits) in [("cool_down = \"5s\"", 503, 1), ("", 500, 2)] {
+        let origin = Origin::always(Reply::status(500)).await;
+        let route = format!("coalesce = true\n{cool_down}");
+        let bench = Bench::with_manual_clock(&contract(origin.address, NO_BREAKER, &route)).await;
+        assert_eq!(bench.get("/r/1").await.status, 500);
+        let answer = bench.get("/r/1").await;
+        assert_eq!((answer.status, origin.hits()), (second, hits), "{cool_down}");
+        if second == 503 {
+            assert!(answer.text().contains("cool-down"));
+            bench.advance(Duration::from_secs(5));
+            assert_eq!(bench.get("/r/1").await.status, 500);
+        }
+    }
+    for (route, told) in [
+        (
+            "cool_down = \"1s\"",
+            "beside `coalesce`, or what refreshes copies",
+        ),
+        ("coalesce = true\ncool_down = \"2h\"", "3600s"),
+        ("coalesce = true\ncool_down = 5", "5"),
+    ] {
+        let text = contract("127.0.0.1:1".parse().unwrap(), "", route);
+        let problems = config::parse("c", &text).unwrap_err().to_string();
+        assert!(
+            problems.contains(".cool_down: ") && problems.contains(told),
             "{problems}"
         );
     }

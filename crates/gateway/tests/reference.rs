@@ -3,9 +3,9 @@
 
 use std::{collections::BTreeSet, path::Path, time::Duration};
 
-use evenkeel_core::{BreakerRules, LimitRules, RampRules, RetryRules};
+use evenkeel_core::{BreakerRules, Criticality, LimitRules, RampRules, RetryRules};
 use evenkeel_gateway::{
-    config::{self, DefaultAnswer, Dependency, Gateway, Route, keys, units::show_duration},
+    config::{self, DefaultAnswer, Dependency, Gateway, Route, keys, room, units::show_duration},
     proxy::{FIELDS_MAX, IDLE_MAX, LINGER, LINGER_BYTES, Limits, RESPONSE_HEAD_MAX, RETRY_AFTER_DEFAULT},
     telemetry::series,
 };
@@ -56,10 +56,12 @@ fn defaults() -> Vec<(String, String)> {
     let breaker = "dependencies.<name>.breaker";
     let (ramp, learned) = ("dependencies.<name>.ramp", "dependencies.<name>.learned_limit");
     let ramp_rules = RampRules::default();
+    let queue = "dependencies.<name>.queue";
     let (retry, retries) = ("dependencies.<name>.retry", RetryRules::DEFAULT);
     vec![
         ("gateway.admin".to_owned(), format!("\"{}\"", Gateway::ADMIN)),
         ("gateway.memory".to_owned(), mib(Gateway::MEMORY)),
+        ("gateway.scope_share".to_owned(), share(Gateway::SCOPE_SHARE_PPM)),
         ("gateway.buffers".to_owned(), mib(Gateway::BUFFERS)),
         ("gateway.drain".to_owned(), span(Gateway::DRAIN)),
         (
@@ -95,6 +97,8 @@ fn defaults() -> Vec<(String, String)> {
         (format!("{ramp}.failure_ratio"), share(ramp_rules.failures_ppm)),
         (format!("{learned}.floor"), LimitRules::DEFAULT.floor.to_string()),
         (format!("{learned}.cold"), LimitRules::DEFAULT.cold.to_string()),
+        (format!("{queue}.length"), room::QUEUE_LENGTH.to_string()),
+        (format!("{queue}.wait"), span(room::QUEUE_WAIT)),
         (format!("{retry}.attempts"), retries.attempts.to_string()),
         (format!("{retry}.budget"), share(retries.budget_ppm)),
         (format!("{retry}.floor"), retries.floor.to_string()),
@@ -102,6 +106,10 @@ fn defaults() -> Vec<(String, String)> {
         (format!("{retry}.pause_max"), span(retries.pause_max)),
         (format!("{retry}.retry_after_max"), span(retries.retry_after_max)),
         ("routes.deadline".to_owned(), span(Route::DEADLINE)),
+        (
+            "routes.criticality".to_owned(),
+            format!("\"{}\"", Criticality::default()),
+        ),
         ("routes.max_body".to_owned(), mib(Route::MAX_BODY)),
         (
             "routes.max_request_body".to_owned(),

@@ -3,7 +3,7 @@
 //! It refuses contracts that the engine would refuse.
 
 use core::time::Duration;
-use std::cell::RefCell;
+use std::{cell::RefCell, rc::Rc};
 
 use evenkeel_core::{
     BreakerRules, Dependency, DependencyDraft, Exclusive, LimitRules, OpenFor, Over, Problems, RampRules,
@@ -30,7 +30,7 @@ impl<T> Exclusive<T> for Owned<T> {
 #[derive(Debug)]
 pub struct Node {
     pub(crate) read: ReadContract,
-    pub(crate) seat: Dependency<Owned<Steering>>,
+    pub(crate) seat: Rc<Dependency<Owned<Steering>>>,
 }
 
 impl Node {
@@ -42,8 +42,24 @@ impl Node {
         let dependency = dependency.check()?;
         Ok(Self {
             read: read.check()?,
-            seat: Dependency::new(dependency, Vec::new(), seed),
+            seat: Rc::new(Dependency::new(dependency, Vec::new(), seed)),
         })
+    }
+
+    /// Makes another route at the same dependency, with its permits and its breaker.
+    ///
+    /// # Errors
+    /// Every problem of the contract.
+    pub fn beside(&self, read: ReadDraft) -> Result<Self, Problems> {
+        Ok(Self {
+            read: read.check()?,
+            seat: Rc::clone(&self.seat),
+        })
+    }
+
+    /// Tells whether both ask one dependency.
+    pub(crate) fn is_beside(&self, other: &Self) -> bool {
+        Rc::ptr_eq(&self.seat, &other.seat)
     }
 
     /// Returns the limit learned so far; `None` while there was no sign of overload.

@@ -43,6 +43,7 @@ pub struct Tally {
     slots: Vec<Slot>,
     /// What changed, at which node and when; at most [`Tally::CHANGES_MAX`].
     pub changes: Vec<(Mono, usize, Seen)>,
+    nodes: Vec<Slot>,
 }
 
 impl Tally {
@@ -55,6 +56,19 @@ impl Tally {
             self.slots.resize(index + 1, Slot::default());
         }
         &mut self.slots[index]
+    }
+
+    pub(crate) fn node(&mut self, node: usize) -> &mut Slot {
+        if self.nodes.len() <= node {
+            self.nodes.resize(node + 1, Slot::default());
+        }
+        &mut self.nodes[node]
+    }
+
+    /// Returns how many requests ended at a node in the whole run, and how many of them were answered.
+    #[must_use]
+    pub fn of_node(&self, node: usize) -> Slot {
+        self.nodes.get(node).copied().unwrap_or_default()
     }
 
     pub(crate) fn change(&mut self, now: Mono, node: usize, seen: Seen) {

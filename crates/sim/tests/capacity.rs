@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use evenkeel_core::{DependencyDraft, RetryRules};
+use evenkeel_core::{Criticality, DependencyDraft, QueueRules, ReadDraft, RetryRules};
 use evenkeel_sim::{
     Arrivals, Change, Mode, Node, Setup, Slowdown, SourceModel, Tally, Workload, cached_read,
     recovery::{Case, Figures, Kind, Trouble},
@@ -144,5 +144,158 @@ fn r08_losing_every_copy_at_peak_sends_no_more_to_the_source_than_its_limit() {
             "{seed}: {}",
             late.current_permille()
         );
+    }
+}
+
+/// Routes at one dependency, each with as many requests as the others.
+fn routes(criticalities: &[Criticality], dependency: DependencyDraft, seed: u64) -> Vec<Node> {
+    let read = |criticality| ReadDraft {
+        criticality,
+        ..shipped_read()
+    };
+    let first = Node::new(read(criticalities[0]), dependency, seed).expect("the contract is valid");
+    let others: Vec<Node> = criticalities[1..]
+        .iter()
+        .map(|criticality| first.beside(read(*criticality)).expect("the contract is valid"))
+        .collect();
+    let mut nodes = vec![first];
+    nodes.extend(others);
+    nodes
+}
+
+/// One critical route and twelve sheddable ones.
+fn flood() -> Vec<Criticality> {
+    let mut all = vec![Criticality::Critical];
+    all.resize(13, Criticality::Sheddable);
+    all
+}
+
+/// A source good for 50 at once and 2500 a second, asked for almost three times as much.
+fn flooded() -> Setup {
+    let mut setup = setup(7000, Mode::Up);
+    setup.source.slowdown = Slowdown::Queue;
+    setup.ends = SECOND * 20;
+    setup.script = Vec::new();
+    setup
+}
+
+const QUEUE: QueueRules = QueueRules {
+    length: 64,
+    longest_wait: Duration::from_millis(50),
+};
+
+#[test]
+fn r12_a_twelvefold_flood_of_sheddable_calls_leaves_critical_ones_their_answers() {
+    for seed in 0..6 {
+        for queue in [None, Some(QUEUE)] {
+            let dependency = DependencyDraft {
+                concurrency: Some(50),
+                queue,
+                ..unguarded(None)
+            };
+            let tally = run(&flooded(), &routes(&flood(), dependency, seed), seed);
+            let critical = tally.of_node(0);
+            assert!(
+                critical.answered_permille() >= 990,
+                "{seed} {queue:?}: {}",
+                critical.answered_permille()
+            );
+            // What is left goes to the others: all in all the source is kept as busy as it can be.
+            let all = tally.sum(SECOND, SECOND * 20);
+            assert!(
+                all.answered >= 2500 * 19 * 8 / 10,
+                "{seed} {queue:?}: {}",
+                all.answered
+            );
+            assert!(all.peak <= 50, "{seed} {queue:?}: {}", all.peak);
+        }
+    }
+}
+
+#[test]
+fn r12_where_all_calls_matter_equally_none_is_kept_out_and_without_an_order_the_critical_ones_suffer() {
+    let dependency = || DependencyDraft {
+        concurrency: Some(50),
+        ..unguarded(None)
+    };
+    let alike = vec![Criticality::Critical; 13];
+    let tally = run(&flooded(), &routes(&alike, dependency(), 1), 1);
+    let shares: Vec<u64> = (0..13)
+        .map(|node| tally.of_node(node).answered_permille())
+        .collect();
+    assert!(
+        shares.iter().all(|share| (300..450).contains(share)),
+        "{shares:?}"
+    );
+}
+
+#[test]
+fn a_short_burst_waits_where_there_is_a_queue_instead_of_being_refused() {
+    for seed in SEEDS {
+        let mut burst = setup(600, Mode::Up);
+        burst.script = Vec::new();
+        burst.ends = SECOND * 10;
+        burst.source.slowdown = Slowdown::Queue;
+        let answered = |queue| {
+            let dependency = DependencyDraft {
+                concurrency: Some(15),
+                queue,
+                ..unguarded(None)
+            };
+            run_with(&burst, dependency, seed)
+                .sum(Duration::ZERO, SECOND * 10)
+                .answered_permille()
+        };
+        assert!(answered(None) < 950, "{seed}: {}", answered(None));
+        assert!(answered(Some(QUEUE)) >= 999, "{seed}: {}", answered(Some(QUEUE)));
+    }
+}
+
+/// A queue beside everything else that ships does not undo the recovery.
+#[test]
+fn a_queue_does_not_undo_the_recovery() {
+    for seed in SEEDS {
+        let case = Case {
+            kind: Kind::Uncached,
+            capacity: 20,
+            slowdown: Slowdown::Quadratic,
+            retrying: true,
+            trouble: Trouble::None,
+            even: false,
+        };
+        let dependency = DependencyDraft {
+            queue: Some(QUEUE),
+            ..shipped_dependency()
+        };
+        let figures = Figures::of(&case.run_as(dependency, seed).expect("the contract is valid"));
+        assert!(
+            figures.back.is_some_and(|back| back <= SECOND * 4),
+            "{seed}: {figures:?}"
+        );
+        assert!(figures.peak <= 40, "{seed}: {figures:?}");
+    }
+}
+
+/// The same where nobody wrote a capacity down: the limit is learned, and the order holds under it. What is lost more is
+/// lost while the limit itself moves, the cold start included.
+#[test]
+fn r12_the_order_holds_under_a_learned_limit() {
+    for seed in 0..6 {
+        for slowdown in [Slowdown::Linear, Slowdown::Quadratic] {
+            let mut setup = flooded();
+            setup.source.slowdown = slowdown;
+            let tally = run(&setup, &routes(&flood(), shipped_dependency(), seed), seed);
+            let (critical, other) = (tally.of_node(0), tally.of_node(1));
+            assert!(
+                critical.answered_permille() >= 980,
+                "{seed} {slowdown:?}: {}",
+                critical.answered_permille()
+            );
+            assert!(
+                other.answered_permille() >= 100,
+                "{seed} {slowdown:?}: {}",
+                other.answered_permille()
+            );
+        }
     }
 }

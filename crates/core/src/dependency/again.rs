@@ -8,6 +8,7 @@ use super::{Dependency, Exclusive, open};
 use crate::{
     breaker::{Asker, Changes},
     class::Class,
+    criticality::Criticality,
     pass::{Pass, Refusal},
     retry::{Advice, Failed, NoRetry, Retry, RetryRules, budget::RetryBudget, hush::Hush},
     rng::Rng,
@@ -84,10 +85,16 @@ impl<L: Exclusive<Steering>> Dependency<L> {
     ///
     /// # Errors
     /// The refusal. The budget then has its cost back, and the result of the attempt before stands.
-    pub fn admit_again(&self, retry: Retry, now: Mono, observe: bool) -> (Result<Pass, Refusal>, Changes) {
+    pub fn admit_again(
+        &self,
+        criticality: Criticality,
+        retry: Retry,
+        now: Mono,
+        observe: bool,
+    ) -> (Result<Pass, Refusal>, Changes) {
         let looked = self.look(now);
         let (pass, [first, second]) = if observe || self.lets_traffic_in() {
-            self.pass(now, Asker::Traffic, observe)
+            self.pass(criticality, now, Asker::Traffic, observe)
         } else {
             (Err(open(self.next_probe())), [None; 2])
         };
@@ -97,7 +104,9 @@ impl<L: Exclusive<Steering>> Dependency<L> {
         (pass, [looked.or(first), second])
     }
 
-    fn lets_traffic_in(&self) -> bool {
+    /// Tells whether the breaker lets ordinary calls in: it is closed, or there is none.
+    #[must_use]
+    pub fn lets_traffic_in(&self) -> bool {
         self.gate.as_ref().is_none_or(|gate| gate.observe().is_some())
     }
 }

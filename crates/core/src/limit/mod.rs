@@ -10,7 +10,7 @@ use core::time::Duration;
 use crate::problem::Problems;
 
 pub(crate) mod learner;
-mod linger;
+pub(crate) mod linger;
 pub(crate) mod meter;
 
 /// The rules of a learned limit. All of them have a good default; see `docs/decisions/0020`.

@@ -16,7 +16,7 @@ use evenkeel_http::{
     vary::Variant,
 };
 use http::{
-    HeaderMap, Method,
+    HeaderMap, Method, StatusCode,
     header::{ETAG, LAST_MODIFIED, SET_COOKIE},
 };
 
@@ -290,29 +290,33 @@ impl HttpCache {
         arrived: &Arrived<'_>,
         why: NotShelved,
     ) {
-        let supersedes = match why {
+        let about_who_asked = match why {
             NotShelved::Http(why) => match why {
                 NotKept::Method
                 | NotKept::RequestNoStore
                 | NotKept::Authorization
                 | NotKept::Cookie
-                | NotKept::Partial => false,
-                NotKept::UnreadableCacheControl => !looked.request.directives.unreadable,
-                // 412 and 416 answer the conditions of one request; errors stand for no answer at all.
-                NotKept::Status => {
-                    !matches!(arrived.status.as_u16(), 304 | 412 | 416)
-                        && replaces_a_good_copy(arrived.status)
-                }
-                NotKept::NoStore => replaces_a_good_copy(arrived.status),
-                NotKept::Private | NotKept::SetCookie | NotKept::VaryStar | NotKept::VaryUnusable => {
-                    replaces_a_good_copy(arrived.status)
-                }
+                | NotKept::Partial => true,
+                NotKept::UnreadableCacheControl => looked.request.directives.unreadable,
+                NotKept::Status
+                | NotKept::NoStore
+                | NotKept::Private
+                | NotKept::SetCookie
+                | NotKept::VaryStar
+                | NotKept::VaryUnusable => false,
             },
-            NotShelved::NoUse | NotShelved::TooBig => replaces_a_good_copy(arrived.status),
-            NotShelved::ErrorAnswer | NotShelved::Superseded => false,
+            NotShelved::NoUse | NotShelved::TooBig => false,
+            NotShelved::ErrorAnswer | NotShelved::Superseded => true,
         };
-        if supersedes {
+        if about_who_asked {
+            return;
+        }
+        if speaks_of_the_data(arrived.status) {
             self.shelf.supersede(key, request, arrived.began);
+        } else if refuses(arrived.status)
+            && let Some(copy) = &looked.chosen
+        {
+            self.shelf.replace(key, copy, Some(&Arc::new(copy.expired())));
         }
     }
 
@@ -436,4 +440,23 @@ impl HttpCache {
     pub fn retire(&self, key: &UriKey, how: Retire, at: Mono) {
         self.shelf.retire(key, how, at);
     }
+}
+
+/// Tells whether an answer with this status says that what was kept is no more: new data, or that there is none. Errors
+/// and refusals say nothing about what others were given.
+fn speaks_of_the_data(status: StatusCode) -> bool {
+    let is_new = (status.is_success() || status.is_redirection()) && status != StatusCode::NOT_MODIFIED;
+    is_new || matches!(status, StatusCode::NOT_FOUND | StatusCode::GONE)
+}
+
+/// Tells whether an answer with this status refuses what was asked for, whoever asks and how: a copy is then no longer
+/// given before the question is asked again, and still stands in when nobody answers.
+const fn refuses(status: StatusCode) -> bool {
+    let code = status.as_u16();
+    // Of the others some are about the one request, and 429 asks for fewer questions.
+    let about_the_request = matches!(
+        code,
+        400 | 405 | 408 | 411..=418 | 421 | 425 | 426 | 428 | 429 | 431
+    );
+    code >= 400 && replaces_a_good_copy(status) && !about_the_request
 }

@@ -16,7 +16,11 @@ use crate::key::{self, EmptyScopePart, Key, Scope};
 /// assert_ne!(key("acme"), key("other"));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UriKey(Key);
+pub struct UriKey {
+    whole: Key,
+    /// How much of it says whose data it is, where that has a budget of its own.
+    scope: Option<usize>,
+}
 
 impl UriKey {
     /// Writes the key of a target. `contract` names whose answers are meant; the scope holds scheme, authority and
@@ -26,16 +30,32 @@ impl UriKey {
     /// When a part of the scope is empty.
     pub fn of<S: Scope>(contract: &str, scope: &S, target: &str) -> Result<Self, EmptyScopePart> {
         let contract: SmallVec<[u8; 96]> = key::of_guard(contract);
-        key::write(&contract, scope, target.as_bytes()).map(Self)
+        let whole = key::write(&contract, scope, target.as_bytes())?;
+        Ok(Self { whole, scope: None })
+    }
+
+    /// Gives the scope a budget of its own: on a shelf with shares it cannot push out what others have. `target` is the
+    /// one that the key was written with.
+    #[must_use]
+    pub fn with_budget(self, target: &str) -> Self {
+        Self {
+            scope: Some(self.whole.len().saturating_sub(target.len())),
+            ..self
+        }
+    }
+
+    /// Returns what says whose data it is, where that has a budget.
+    pub(super) fn scope(&self) -> Option<&[u8]> {
+        self.whole.get(..self.scope?)
     }
 
     /// Returns what is compared.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
-        &self.0
+        &self.whole
     }
 
     pub(super) const fn bytes(&self) -> &Key {
-        &self.0
+        &self.whole
     }
 }

@@ -3,6 +3,7 @@
 //! themselves are the pure functions of `evenkeel-http`, which this turns into actions on a [`Shelf`].
 //! It refuses to send anything, and to read a clock: requests go out by other hands, and times come in.
 
+mod budget;
 mod cache;
 mod head;
 mod key;

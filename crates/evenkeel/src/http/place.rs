@@ -8,30 +8,52 @@ use evenkeel_core::Mono;
 use http::HeaderMap;
 use smallvec::SmallVec;
 
-use super::shelved::Shelved;
+use super::{
+    budget::{Charge, Taken},
+    shelved::Shelved,
+};
 
 /// The most copies of one URI; a further one takes the place of the one received first.
 pub const COPIES_MAX: usize = 32;
 
 /// The copies of one URI.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Place {
     /// The whole key, beside what is read with it: the index holds only its hash.
     key: Box<[u8]>,
     copies: SmallVec<[Arc<Shelved>; 1]>,
+    /// What its scope is charged for it.
+    charge: Option<Box<Charge>>,
 }
 
 /// What a place costs beside its key and copies: index entry, counters, this.
 const OVERHEAD: usize = 96;
 /// What a copy costs beside itself: counters, and what the allocator keeps for its blocks.
-const PER_COPY: usize = 64;
+const PER_COPY: usize = 88;
 
 impl Place {
     pub(super) fn new(key: &[u8]) -> Self {
         Self {
             key: key.into(),
             copies: SmallVec::new(),
+            charge: None,
         }
+    }
+
+    /// Returns a place with the same copies, which nobody is charged for yet.
+    fn next(&self) -> Self {
+        Self {
+            key: self.key.clone(),
+            copies: self.copies.clone(),
+            charge: None,
+        }
+    }
+
+    /// Charges a scope for it for as long as it is held.
+    pub(super) fn charged(mut self, taken: Option<&Arc<Taken>>) -> Self {
+        let bytes = self.bytes();
+        self.charge = taken.map(|taken| Box::new(taken.charge(bytes)));
+        self
     }
 
     pub(super) fn is_of(&self, key: &[u8]) -> bool {
@@ -80,7 +102,7 @@ impl Place {
         if self.copies.iter().any(newer) {
             return None;
         }
-        let mut place = self.clone();
+        let mut place = self.next();
         place.copies.retain(|copy| !copy.fits(request));
         Some(place)
     }
@@ -88,7 +110,7 @@ impl Place {
     /// Returns the place with one copy in the stead of another; `None` if that is no longer here.
     pub(super) fn with_instead(&self, old: &Arc<Shelved>, new: Option<Arc<Shelved>>) -> Option<Self> {
         let at = self.copies.iter().position(|copy| Arc::ptr_eq(copy, old))?;
-        let mut place = self.clone();
+        let mut place = self.next();
         match new {
             Some(new) => place.copies[at] = new,
             None => drop(place.copies.remove(at)),
@@ -98,7 +120,7 @@ impl Place {
 
     /// Returns the place with every copy retired softly that was loaded by an attempt that began up to `at`.
     pub(super) fn expired(&self, at: Mono) -> Self {
-        let mut place = self.clone();
+        let mut place = self.next();
         for copy in &mut place.copies {
             if copy.began <= at {
                 *copy = Arc::new(copy.expired());
@@ -109,7 +131,7 @@ impl Place {
 
     /// Returns the place without the copies loaded by attempts that began up to `at`.
     pub(super) fn after(&self, at: Mono) -> Self {
-        let mut place = self.clone();
+        let mut place = self.next();
         place.copies.retain(|copy| copy.began > at);
         place
     }

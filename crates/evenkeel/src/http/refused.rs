@@ -21,9 +21,9 @@ pub const fn problem_kind(reason: Option<Reason>) -> ProblemKind {
         Some(Reason::TimedOut) => ProblemKind::TimedOut,
         // What is served while the dependency is being asked is never refused.
         Some(Reason::Fault | Reason::Slow | Reason::Revalidating) | None => ProblemKind::Fault,
-        Some(Reason::BreakerOpen | Reason::Ramping) => ProblemKind::BreakerOpen,
+        Some(Reason::BreakerOpen | Reason::Ramping | Reason::CoolDown) => ProblemKind::BreakerOpen,
         Some(Reason::ProbeFailed) => ProblemKind::ProbeFailed,
-        Some(Reason::AtCapacity) => ProblemKind::AtCapacity,
+        Some(Reason::AtCapacity | Reason::QueueExpired | Reason::Shed) => ProblemKind::AtCapacity,
         Some(Reason::Held) => ProblemKind::Held,
     }
 }

@@ -20,7 +20,7 @@ use quick_cache::{
     sync::{Cache, EntryAction, EntryResult},
 };
 
-use super::{key::UriKey, place::Place, shelved::Shelved};
+use super::{budget::Budgets, key::UriKey, place::Place, shelved::Shelved};
 use crate::{memory::AlreadyHashed, retired::Retired};
 
 /// A store of HTTP answers, bounded by bytes. Clones share it.
@@ -40,6 +40,7 @@ struct Shared {
     hashes: RandomState,
     retired: Retired,
     evicted: Arc<AtomicU64>,
+    budgets: Option<Budgets>,
 }
 
 impl fmt::Debug for Shelf {
@@ -106,6 +107,18 @@ impl Shelf {
     /// meet; the largest place is nine tenths of a part.
     #[must_use]
     pub fn new(bytes: u64) -> Self {
+        Self::made(bytes, None)
+    }
+
+    /// Makes an empty shelf that holds at most `bytes`, and of one scope at most `share_ppm` millionths of that. It
+    /// concerns keys [with a budget](UriKey::with_budget); beyond its share a scope makes room from its own, oldest first.
+    #[must_use]
+    pub fn with_shares(bytes: u64, share_ppm: u32) -> Self {
+        let most = u128::from(bytes) * u128::from(share_ppm.min(1_000_000)) / 1_000_000;
+        Self::made(bytes, Some(Budgets::new(u64::try_from(most).unwrap_or(bytes))))
+    }
+
+    fn made(bytes: u64, budgets: Option<Budgets>) -> Self {
         let parts = usize::try_from((bytes >> 23).clamp(1, 8)).unwrap_or(1);
         let expected = usize::try_from(bytes / 4096).unwrap_or(usize::MAX);
         let options = OptionsBuilder::new()
@@ -121,6 +134,7 @@ impl Shelf {
             hashes: RandomState::default(),
             retired: Retired::default(),
             evicted,
+            budgets,
         }))
     }
 
@@ -228,12 +242,18 @@ impl Shelf {
     /// Changes the place of a URI in one step. The place it is given may be empty.
     fn change(&self, key: &UriKey, change: impl FnOnce(&Place) -> Change) {
         let places = &self.0.places;
+        let hash = self.hash(key);
+        let budget = self.0.budgets.as_ref().zip(key.scope()).map(|(budgets, scope)| {
+            let taken = budgets.of(self.0.hashes.hash_one(scope));
+            (budgets, taken)
+        });
+        let taken = budget.as_ref().map(|(_, taken)| taken);
         let mut change = Some(change);
         let mut apply = |place: &Place| change.take().map_or(Change::Leave, |change| change(place));
         // What goes is dropped after the store's lock is left.
         let mut gone = None;
         let mut grew = false;
-        let entry = places.entry(&self.hash(key), None, |_, held| {
+        let entry = places.entry(&hash, None, |_, held| {
             let empty = (!held.is_of(key.bytes())).then(|| Place::new(key.bytes()));
             match apply(empty.as_ref().unwrap_or(held)) {
                 Change::Leave => EntryAction::Retain(()),
@@ -241,7 +261,7 @@ impl Shelf {
                 Change::To(place) if place.is_empty() => EntryAction::Remove,
                 Change::To(place) => {
                     grew = place.bytes() > held.bytes();
-                    gone = Some(std::mem::replace(held, Arc::new(place)));
+                    gone = Some(std::mem::replace(held, Arc::new(place.charged(taken))));
                     EntryAction::Retain(())
                 }
             }
@@ -251,12 +271,22 @@ impl Shelf {
             && !place.is_empty()
         {
             // An error hands it back when the key was removed meanwhile: then it is not kept.
-            drop(vacant.insert(Arc::new(place)));
+            drop(vacant.insert(Arc::new(place.charged(taken))));
+            if let Some(taken) = taken {
+                taken.note(hash, places.len(), |hash| places.contains_key(&hash));
+            }
         }
         drop(gone);
         if grew && self.bytes() > self.limit() {
             // A place that grows pushes nothing out by itself; this does.
             places.set_capacity(self.limit());
+        }
+        if let Some((budgets, taken)) = &budget {
+            budgets.make_room(taken, |oldest| {
+                if places.remove(&oldest).is_some() {
+                    self.0.evicted.fetch_add(1, Ordering::Relaxed);
+                }
+            });
         }
     }
 }

@@ -69,8 +69,10 @@ impl Shelved {
         let mut kept = fields.clone();
         add_date(&mut kept, arrived.received());
         strip_hop_by_hop(&mut kept);
-        let body = Bytes::copy_from_slice(body);
-        Self::made(rules, request, arrived, (arrived.headers, kept, variant), body)
+        let said = arrived.headers;
+        Self::made(rules, request, arrived, (said, kept, variant), |kept| {
+            Head::with_body(kept, body)
+        })
     }
 
     /// Makes the copy that an update leaves: these fields with the same body.
@@ -91,13 +93,9 @@ impl Shelved {
             ..*arrived
         };
         let said = fields.clone();
-        Self::made(
-            rules,
-            &request,
-            &arrived,
-            (&said, fields, variant),
-            self.body.clone(),
-        )
+        Self::made(rules, &request, &arrived, (&said, fields, variant), |kept| {
+            (Head::of(kept), self.body.clone())
+        })
     }
 
     fn made(
@@ -105,7 +103,7 @@ impl Shelved {
         request: &RequestFacts,
         arrived: &Arrived<'_>,
         (said, mut kept, variant): (&HeaderMap, HeaderMap, Variant),
-        body: Bytes,
+        copied: impl FnOnce(&HeaderMap) -> (Head, Bytes),
     ) -> Self {
         let observed = arrived.observed();
         let head = rules.head(arrived.status, said);
@@ -117,9 +115,10 @@ impl Shelved {
         if !rules.keep_set_cookie {
             kept.remove(SET_COOKIE);
         }
+        let (head, body) = copied(&kept);
         Self {
             facts,
-            head: Head::of(&kept),
+            head,
             body,
             variant: (!variant.nominated().names().is_empty()).then(|| Box::new(variant)),
             received: arrived.received(),

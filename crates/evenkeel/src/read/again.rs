@@ -4,7 +4,7 @@
 
 use std::{pin::Pin, sync::Arc};
 
-use evenkeel_core::{Advice, Class, Deadline, Failed, HoldMode, Mono, NoRetry, Retry};
+use evenkeel_core::{Advice, Class, Criticality, Deadline, Failed, HoldMode, Mono, NoRetry, Retry};
 
 use crate::{
     dependency,
@@ -27,6 +27,7 @@ pub(crate) struct Retries<T, E> {
     pub(crate) deadline: Deadline,
     /// The moment by which a further attempt has to begin.
     pub(crate) ends: Option<Mono>,
+    pub(crate) criticality: Criticality,
     /// Whether breaker, ramp and learned limit only watch.
     pub(crate) observes: bool,
 }
@@ -61,10 +62,11 @@ where
     ) -> Attempted<T, E>
     where
         F: FnOnce(Call<'static>, Option<Permit<'static>>) -> Fut,
-        Fut: Future<Output = Result<T, E>>,
+        Fut: Future<Output = Result<T, E>> + Send + 'static,
     {
-        let first = self.attempt(key, ticket, work).await;
-        match retries {
+        let (first, goes_on) = self.attempt_and_finish(key, ticket, work).await;
+        // What goes on may yet bring the answer; to ask once more beside it would be twice the load.
+        match retries.filter(|_| !goes_on) {
             // Boxed: what few calls need is not to be carried by all.
             Some(retries) => Box::pin(self.again(key, ticket, first, retries)).await,
             None => first,
@@ -127,7 +129,8 @@ where
         }
         let retry = paid.retry.take()?;
         let next = Lent::Shared(Arc::clone(dependency));
-        let mut next = dependency::Inner::admit_again(next, retry, now, retries.observes).ok()?;
+        let mut next =
+            dependency::Inner::admit_again(next, retries.criticality, retry, now, retries.observes).ok()?;
         dependency.retries.made();
         next.limit = retries
             .deadline

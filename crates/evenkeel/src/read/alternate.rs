@@ -56,9 +56,9 @@ pub(crate) type AskOnce<'c, T, E> =
 
 /// The alternate as one call sees it.
 pub(crate) struct Spare<'c, T, E> {
-    dependency: &'c Arc<dependency::Inner>,
-    outlives: bool,
-    work: &'c AskOnce<'c, T, E>,
+    pub(super) dependency: &'c Arc<dependency::Inner>,
+    pub(super) outlives: bool,
+    pub(super) work: &'c AskOnce<'c, T, E>,
 }
 
 impl<T, E, S> ReadBuilder<T, Classifier<E>, S> {
@@ -276,8 +276,9 @@ where
         }
         let observes = hold.is_some_and(HoldMode::lets_ask);
         let dependency = Lent::Shared(Arc::clone(spare.dependency));
-        let mut ticket = dependency::Inner::admit(dependency, self.now, Asker::Traffic, observes)
-            .map_err(|refusal| Passed::Skipped(Skipped::of_refusal(refusal.reason)))?;
+        let mut ticket =
+            dependency::Inner::admit(dependency, self.criticality, self.now, Asker::Traffic, observes)
+                .map_err(|refusal| Passed::Skipped(Skipped::of_refusal(refusal.reason)))?;
         ticket.limit = limit;
         ticket.may_outlive = spare.outlives;
         let guard = self.guard;

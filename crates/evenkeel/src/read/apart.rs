@@ -29,7 +29,7 @@ where
         work: F,
     ) where
         F: FnOnce(Call<'static>, Option<Permit<'static>>) -> Fut,
-        Fut: Future<Output = Result<T, E>>,
+        Fut: Future<Output = Result<T, E>> + Send + 'static,
     {
         let attempted = {
             let mut attempt = pin!(self.attempts(key, &mut ticket, retries, work));
@@ -41,7 +41,8 @@ where
             .await
         };
         if let Some(attempted) = attempted {
-            flight.land(self.landing_of(attempted, true), self.now().mono);
+            let cool_down = self.contract.refresh().cool_down;
+            flight.land(self.landing_of(attempted, true), cool_down, self.now().mono);
         }
     }
 

@@ -82,6 +82,46 @@ impl<T, C, S> ReadBuilder<T, C, S> {
         self
     }
 
+    /// Refreshes copies before their lifetime ends, by chance: the nearer the end and the longer the attempt took that
+    /// brought the copy, the likelier a hit starts the refresh (XFetch). The hit itself is served fresh at once. Goes
+    /// together with [`fresh_for`](Self::fresh_for) or [`own_lifetimes`](Self::own_lifetimes); one refresh per key at a
+    /// time, by work that owns what it needs, as with [`stale_while_revalidate`](Self::stale_while_revalidate).
+    pub fn refresh_ahead(mut self) -> Self {
+        self.draft.refresh.refresh_ahead = true;
+        self
+    }
+
+    /// Shortens the lifetime of each copy by up to this many parts per million, evenly drawn, so that copies which came
+    /// together do not run out together: 0 to 500 000, without this 0.
+    pub fn jitter(mut self, ppm: u32) -> Self {
+        self.draft.refresh.jitter_ppm = ppm;
+        self
+    }
+
+    /// Has nobody ask for a key for this long after a shared attempt for it, or a refresh, has ended in an outage: 1 ms to
+    /// 1 h, without this not at all. Calls then take the ladder with [`Reason::CoolDown`](crate::Reason::CoolDown), or as
+    /// [`when_busy`](Self::when_busy) says. Goes together with [`coalesce`](crate::ReadBuilder::coalesce) or something that
+    /// refreshes. At most 10 000 keys cool down at once; others are asked for at once.
+    ///
+    /// A person's [`probe`](crate::Read::probe) and [`call_alone`](crate::Read::call_alone) ask all the same.
+    pub fn cool_down(mut self, span: Duration) -> Self {
+        self.draft.refresh.cool_down = Some(span);
+        self
+    }
+
+    /// Lets work that runs into the timeout (or deadline) go on for up to this long, in the background, and keeps the answer
+    /// that it brings: 1 ms to 1 h. Without this it is dropped where it stands.
+    ///
+    /// To its caller and to the breaker the attempt has timed out either way. Its permit stays in use until the work has
+    /// ended, so what goes on counts against [`concurrency`](Self::concurrency) (or the learned limit), of which one has
+    /// to be declared: at that cap new calls are refused. It is not retried. Only work that owns what it needs can go on;
+    /// what a caller drops who leaves before the limit is dropped. [`Counts::refreshes`](crate::Counts::refreshes) says
+    /// what came of it.
+    pub fn finish_within(mut self, span: Duration) -> Self {
+        self.draft.refresh.finish_within = Some(span);
+        self
+    }
+
     /// Looks for a copy before asking, although no [`fresh_for`](Self::fresh_for) is declared: the data brings its own
     /// lifetimes, by [`Terms::lifetime`](crate::Terms::lifetime), as HTTP responses do. A copy that brings none asks.
     pub fn own_lifetimes(mut self) -> Self {
@@ -92,6 +132,16 @@ impl<T, C, S> ReadBuilder<T, C, S> {
 
 /// Adds a problem for each setting that only shows as one beside the contract with the dependency.
 pub(super) fn check_beside(read: &ReadContract, dependency: &DependencyContract, problems: &mut Problems) {
+    let is_capped = dependency.concurrency().is_some() || dependency.learn().is_some();
+    let is_timed = dependency.timeout().is_some() || read.deadline().is_some();
+    if read.finish_within().is_some() && !(is_capped && is_timed) {
+        problems.add(
+            "read.finish_within",
+            "set without a limit that ends attempts, or without one of how many there are",
+            "beside a timeout or deadline, and `concurrency` or a learned limit",
+            "declare them: what goes on counts as in flight, and has to have a cap",
+        );
+    }
     let Some(soft) = read.soft_timeout() else { return };
     match dependency.timeout() {
         Some(timeout) if timeout <= soft => problems.add(

@@ -84,7 +84,8 @@ where
         Fut: Future<Output = Result<T, E>> + Send + 'static,
     {
         let key;
-        let (mut running, first) = Running::begin(&self.inner, None, usable, Asker::Traffic);
+        let (mut running, first) =
+            Running::begin(&self.inner, None, usable, Asker::Traffic, self.criticality);
         running.bring = Some(bring);
         running.may_outlive = true;
         let step = running.start(first);

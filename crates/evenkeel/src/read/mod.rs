@@ -8,21 +8,27 @@ mod apart;
 mod attempt;
 mod build_refresh;
 mod builder;
+mod draws;
+mod exercise;
+mod finish;
 mod held;
 mod owned;
 mod refresh;
 mod repeat;
 mod running;
+mod seat;
 mod shared;
 mod slow;
+mod terms;
 
 use std::{fmt, marker::PhantomData, pin::pin, sync::Arc, time::SystemTime};
 
-use evenkeel_core::{Asker, Mono, Problems, ReadContract, Step};
+use evenkeel_core::{Asker, Criticality, Mono, Problems, ReadContract, Reason, Refusal, Step};
 
 pub use alternate::AlternateBuilder;
-pub use builder::{Classified, Classifier, LadderRung, ReadBuilder, Terms, Unclassified, default, stale};
+pub use builder::{Classified, Classifier, LadderRung, ReadBuilder, Unclassified, default, stale};
 pub use held::{Bring, Held, Moment, Together};
+pub use terms::Terms;
 
 use crate::{
     answer::{Answer, Unanswered},
@@ -84,6 +90,8 @@ use shared::Inner;
 /// ```
 pub struct Read<T, E, S = ()> {
     inner: Arc<Inner<T, E>>,
+    /// How much the calls of this handle matter.
+    criticality: Criticality,
     alternate: Option<Arc<Alternate<T, E, S>>>,
     scope: PhantomData<fn(S)>,
 }
@@ -92,6 +100,7 @@ impl<T, E, S> Clone for Read<T, E, S> {
     fn clone(&self) -> Self {
         Self {
             inner: Arc::clone(&self.inner),
+            criticality: self.criticality,
             alternate: self.alternate.clone(),
             scope: PhantomData,
         }
@@ -194,7 +203,7 @@ where
         };
         let spare = self.alternate.as_deref();
         let ask = spare.map(|spare| spare.work(scope, asked_for));
-        let (mut running, first) = Running::begin(&self.inner, key, None, asker);
+        let (mut running, first) = Running::begin(&self.inner, key, None, asker, self.criticality);
         running.spare = spare.zip(ask.as_ref()).map(|(spare, ask)| spare.for_call(ask));
         match running.start(first) {
             Step::Admit => {}
@@ -208,7 +217,14 @@ where
                 return running.conclude(rest).await;
             }
         }
-        let next = match running.admit(Lent::Borrowed(&self.inner.dependency.0)) {
+        if let Some(until) = running.cooling().filter(|_| asker == Asker::Traffic) {
+            let rest = running.refused(Refusal {
+                reason: Reason::CoolDown,
+                retry_at: Some(until),
+            });
+            return running.conclude(rest).await;
+        }
+        let next = match running.seat(Lent::Borrowed(&self.inner.dependency.0)).await {
             Err(refusal) => Err(running.refused(refusal)),
             Ok(mut ticket) => {
                 let attempted = {
@@ -342,7 +358,7 @@ where
         };
         let spare = self.alternate.as_deref();
         let ask = spare.map(|spare| spare.work(&scope, asked_for));
-        let (mut running, first) = Running::begin(&self.inner, key, usable, Asker::Traffic);
+        let (mut running, first) = Running::begin(&self.inner, key, usable, Asker::Traffic, self.criticality);
         running.spare = spare.zip(ask.as_ref()).map(|(spare, ask)| spare.for_call(ask));
         running.may_outlive = matches!(manner, Manner::Outlives | Manner::Alone | Manner::Slow);
         running.is_slow = matches!(manner, Manner::Slow);
@@ -418,6 +434,7 @@ where
             .hold
             .put(hold, self.inner.dependency.0.engine.now().mono);
         self.inner.tell(EventKind::Held { mode, by, why, lasts });
+        self.inner.dependency.0.call_all();
         Ok(())
     }
 
@@ -450,6 +467,30 @@ impl<T, E, S> Read<T, E, S> {
     #[must_use]
     pub fn contract(&self) -> &ReadContract {
         &self.inner.contract
+    }
+
+    /// Returns a handle on the same guard whose calls matter this much where permits are scarce.
+    ///
+    /// ```
+    /// # use evenkeel::{Class, Criticality, Engine};
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let guard = Engine::system().read::<u32>("stock").concurrency(10).classify(|_: &std::fmt::Error| Class::OUTAGE).build()?;
+    /// let prefetch = guard.with_criticality(Criticality::Sheddable);
+    /// assert_eq!(*prefetch.call((), "42", |_| async { Ok(3) }).await?, 3);
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn with_criticality(&self, criticality: Criticality) -> Self {
+        Self {
+            criticality,
+            ..self.clone()
+        }
+    }
+
+    /// Returns how much its calls matter.
+    #[must_use]
+    pub const fn criticality(&self) -> Criticality {
+        self.criticality
     }
 
     /// Returns the dependency that it asks.

@@ -69,6 +69,12 @@ where
         F: FnOnce(Call<'static>, Option<Permit<'static>>) -> Fut + Send + 'static,
         Fut: Future<Output = Result<T, E>> + Send + 'static,
     {
+        if let Some(until) = self.cooling().filter(|_| may_join) {
+            return Err(self.refused(Refusal {
+                reason: Reason::CoolDown,
+                retry_at: Some(until),
+            }));
+        }
         let guard = self.guard;
         // Joining: at most twice, for a flight that vanishes is replaced once. A second one that vanishes is a fault for
         // all who waited: were each to ask by itself then, whatever broke both would meet them all at once.
@@ -105,7 +111,7 @@ where
                 }
             }
         }
-        match self.admit(Lent::Shared(Arc::clone(&guard.dependency.0))) {
+        match self.seat(Lent::Shared(Arc::clone(&guard.dependency.0))).await {
             Err(refusal) => Err(self.refused(refusal)),
             Ok(mut ticket) => match self.in_background(&ticket) {
                 Some(runtime) => {
@@ -145,15 +151,18 @@ where
         F: FnOnce(Call<'static>, Option<Permit<'static>>) -> Fut + Send + 'static,
         Fut: Future<Output = Result<T, E>> + Send + 'static,
     {
-        let mut ticket = match self.admit(Lent::Shared(Arc::clone(&self.guard.dependency.0))) {
+        let seated = self
+            .seat(Lent::Shared(Arc::clone(&self.guard.dependency.0)))
+            .await;
+        let mut ticket = match seated {
             Ok(ticket) => ticket,
             Err(refusal) => {
-                flight.land(Landing::Refused(refusal), self.now.mono);
+                flight.land(Landing::Refused(refusal), None, self.now.mono);
                 return Err(self.refused(refusal));
             }
         };
         if let Some(runtime) = self.in_background(&ticket) {
-            flight.land(Landing::Refused(NOT_WAITED_FOR), self.now.mono);
+            flight.land(Landing::Refused(NOT_WAITED_FOR), None, self.now.mono);
             self.guard
                 .probe_apart(&runtime, self.kept_under().cloned(), ticket, work);
             return Err(self.refused(NOT_WAITED_FOR));

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use evenkeel_core::{Keep, Limit, Mono, Reason, Refresh};
+use evenkeel_core::{Keep, Limit, Mono, Reason, Refresh, Step};
 use tokio::runtime::Handle;
 
 use crate::{
@@ -37,6 +37,13 @@ where
             return self.leave_refresh_to_others().ok_or(work);
         };
         let now = self.now.mono;
+        let seat = &self.guard.dependency.0.seat;
+        if let Some(until) = seat.hushed_until(now).or_else(|| self.cooling()) {
+            self.retry_at = Some(until);
+            self.guard.counters.refreshed(Refreshed::Refused);
+            let step = self.call.refreshed(Refresh::Refused(Reason::CoolDown));
+            return Ok(self.finish(step));
+        }
         let limit = self.guard.refresh_limit(now);
         let lease_ends = limit.at().unwrap_or_else(|| now.after(flight::LEASE));
         let refresh = match flights.lead(key, now, lease_ends) {
@@ -67,17 +74,30 @@ where
         Ok(self.finish(step))
     }
 
-    /// Answers from the copy that is in its window if another call has it refreshed; `None` if this one has to ask.
+    /// Returns until when nobody asks for this key because a shared attempt for it has failed.
+    pub(super) fn cooling(&self) -> Option<Mono> {
+        self.guard.contract.refresh().cool_down?;
+        self.guard.flights.as_ref()?.cooling(self.key?, self.now.mono)
+    }
+
+    /// Answers from the copy if it is fresh, or another call has it refreshed; `None` if this one has to ask.
     pub(super) fn leave_refresh_to_others(&mut self) -> Option<End<T, E>> {
         let (flights, key) = (self.guard.flights.as_ref()?, self.key?);
-        let is_under_way = flights.is_under_way(key, self.now.mono);
-        let refresh = if is_under_way {
+        let refresh = if flights.is_under_way(key, self.now.mono) {
             Refresh::UnderWay
         } else {
             Refresh::Impossible
         };
-        let step = self.call.refreshed(refresh);
-        is_under_way.then(|| self.finish(step))
+        match self.call.refreshed(refresh) {
+            end @ Step::Serve(..) => Some(self.finish(end)),
+            Step::Look
+            | Step::Admit
+            | Step::Attempt(_)
+            | Step::Refresh
+            | Step::Alternate
+            | Step::Refuse
+            | Step::Fail => None,
+        }
     }
 }
 
@@ -104,10 +124,7 @@ where
         F: FnOnce(Call<'static>, Option<Permit<'static>>) -> Fut,
         Fut: Future<Output = Result<T, E>>,
     {
-        let mut end = Counted {
-            guard: &self,
-            end: Refreshed::Failed,
-        };
+        let mut end = Counted::new(&self);
         ticket.apart = true;
         let attempted = self.attempt(key.as_ref(), &mut ticket, work).await;
         end.end = match &attempted {
@@ -119,7 +136,7 @@ where
         };
         drop(end);
         let landing = self.landing_of(attempted, false);
-        flight.land(landing, self.now().mono);
+        flight.land(landing, self.contract.refresh().cool_down, self.now().mono);
     }
 }
 
@@ -135,9 +152,19 @@ impl<T, E> Inner<T, E> {
 }
 
 /// Counts what a refresh came to, also when its work breaks.
-struct Counted<'g, T, E> {
+pub(super) struct Counted<'g, T, E> {
     guard: &'g Inner<T, E>,
-    end: Refreshed,
+    pub(super) end: Refreshed,
+}
+
+impl<'g, T, E> Counted<'g, T, E> {
+    /// Starts with the worst.
+    pub(super) const fn new(guard: &'g Inner<T, E>) -> Self {
+        Self {
+            guard,
+            end: Refreshed::Failed,
+        }
+    }
 }
 
 impl<T, E> Drop for Counted<'_, T, E> {

@@ -5,7 +5,8 @@
 use std::{sync::Arc, time::Duration};
 
 use evenkeel_core::{
-    Asker, Class, Ending, Facts, HoldMode, Mono, Now, ReadCall, Reason, Refusal, Rung, Skipped, Step, Wall,
+    Asker, Class, Criticality, Ending, Facts, HoldMode, Mono, Now, ReadCall, Reason, Refusal, Rung, Skipped,
+    Step, Wall,
 };
 
 use crate::{
@@ -46,6 +47,7 @@ pub(crate) struct Running<'c, T, E> {
     /// Brings the caller's own copy, in place of the store of snapshots.
     pub(super) bring: Option<Bring<'c, T>>,
     asker: Asker,
+    pub(super) criticality: Criticality,
     /// The time of the latest decision.
     pub(super) now: Now,
     observes: bool,
@@ -82,6 +84,7 @@ where
         key: Option<&'c Key>,
         usable: Usable<'c, T>,
         asker: Asker,
+        criticality: Criticality,
     ) -> (Self, Step) {
         let now = guard.now();
         let (hold, retry_at) = match guard.look(now.mono) {
@@ -113,6 +116,7 @@ where
             usable,
             bring: None,
             asker,
+            criticality,
             now,
             observes,
             may_outlive: false,
@@ -146,7 +150,8 @@ where
         &mut self,
         dependency: Lent<'d, dependency::Inner>,
     ) -> Result<Ticket<'d>, Refusal> {
-        let mut ticket = dependency::Inner::admit(dependency, self.now, self.asker, self.observes)?;
+        let mut ticket =
+            dependency::Inner::admit(dependency, self.criticality, self.now, self.asker, self.observes)?;
         if let Step::Attempt(limit) = self.call.admitted(ticket.began.mono) {
             ticket.limit = limit;
         }
@@ -157,6 +162,11 @@ where
         Ok(ticket)
     }
 
+    /// Tells whether the call may wait for a permit: a person who probes is told at once.
+    pub(super) fn may_queue(&self) -> bool {
+        self.asker == Asker::Traffic
+    }
+
     /// Returns what further attempts of this call need, where its work may be repeated.
     pub(super) fn retries(&mut self) -> Option<Retries<T, E>> {
         let work = self.again.take()?;
@@ -165,6 +175,7 @@ where
             work,
             deadline,
             ends: deadline.at(),
+            criticality: self.criticality,
             observes: self.observes,
         })
     }
@@ -249,6 +260,9 @@ where
             Moment::BeforeAsking
         };
         let facts = self.look(moment);
+        if let Some(chance) = self.guard.chance(facts) {
+            self.call.draw(chance);
+        }
         self.call.found(facts, self.now.mono)
     }
 
@@ -284,6 +298,9 @@ where
         joined: bool,
         tail: Option<Arc<Tail>>,
     ) -> End<T, E> {
+        if self.guard.exercise.is_some() && !joined && tail.is_none() {
+            self.exercise(&value);
+        }
         let answer = self.answered(Rung::Live, value, began, tail);
         answer.map(|answer| Answer {
             joined,

@@ -15,7 +15,7 @@ use crate::{
     hold::{self, HoldSlot},
     key::{self, EmptyScopePart, Key, Scope},
     memory::{Entry, Memory, Put},
-    read::builder::Terms,
+    read::{draws::Draws, exercise::Exercise, terms::Terms},
     tail,
 };
 
@@ -44,6 +44,8 @@ pub(crate) struct Inner<T, E> {
     pub(crate) copy_error: Option<fn(&E) -> E>,
     /// The work keeps the time: no limit of the dependency's ends its attempts.
     pub(crate) untimed: bool,
+    pub(crate) draws: Draws,
+    pub(crate) exercise: Option<Exercise<T>>,
 }
 
 impl<T, E> Inner<T, E> {
@@ -144,8 +146,9 @@ impl<T: Clone, E> Inner<T, E> {
                     observed_wall: Some(began.wall_of(observed)),
                     own_limit: terms.own_limit,
                     stale_forbidden: terms.stale_forbidden,
-                    lifetime: terms.lifetime,
+                    lifetime: self.lifetime(terms.lifetime),
                     revalidate: terms.revalidate,
+                    cost: self.cost(began),
                 };
                 match self.memory.keep(key, value.clone(), (self.weigh)(value), entry) {
                     Put::Kept => return Kept::Yes,
@@ -171,6 +174,11 @@ pub(crate) enum Kept {
 }
 
 impl Kept {
+    /// Tells whether it is the snapshot now.
+    pub(crate) const fn is_yes(self) -> bool {
+        matches!(self, Self::Yes)
+    }
+
     /// Returns up to when the old snapshot must have been observed to be superseded.
     pub(crate) const fn supersedes(self) -> Option<Mono> {
         match self {

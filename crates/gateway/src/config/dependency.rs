@@ -8,7 +8,8 @@ use std::{
 };
 
 use evenkeel_core::{
-    BreakerRules, DependencyDraft, LimitRules, OpenFor, Over, RampRules, Ratio, RetryRules, SlowRatio,
+    BreakerRules, DependencyDraft, LimitRules, OpenFor, Over, QueueRules, RampRules, Ratio, RetryRules,
+    SlowRatio,
 };
 use http::Uri;
 
@@ -18,6 +19,7 @@ use super::{
     reader::{Fields, listed},
     retry,
     rewrite::{self, Rewrite},
+    room,
     units::show_duration,
 };
 
@@ -51,6 +53,10 @@ pub struct Dependency {
     pub learned_limit: Option<LimitRules>,
     /// Whether a GET or HEAD is sent once more after a failure; `None` for never.
     pub retry: Option<RetryRules>,
+    /// How many requests may wait for a permit, and how long; `None` for none.
+    pub queue: Option<QueueRules>,
+    /// The most attempts that ran into their limit and may still be worked on.
+    pub abandoned: Option<u32>,
     /// Whether a read is sent once more whose idle connection ends before any answer.
     pub resend: bool,
     /// What is changed of its messages.
@@ -190,6 +196,9 @@ pub(super) fn read(
     let ramp = ramp::read_ramp(&mut fields, is_broken_off);
     let learned_limit = ramp::read_learned_limit(&mut fields);
     let retry = retry::read(&mut fields, pressed);
+    let abandoned = fields.integer("abandoned", 1, 1_000_000, "50");
+    let is_limited = concurrency.is_some() || learned_limit.is_some() || !uses.is_empty();
+    let queue = room::read_queue(&mut fields, pressed, is_limited);
     let resend = fields.boolean("resend").unwrap_or(true);
     let draft = DependencyDraft {
         name: name.clone(),
@@ -202,6 +211,8 @@ pub(super) fn read(
         ramp: ramp.clone(),
         learn: learned_limit,
         retry,
+        queue,
+        abandoned,
         rows: Vec::new(),
     };
     if let Err(found) = draft.check() {
@@ -217,6 +228,8 @@ pub(super) fn read(
         ramp,
         learned_limit,
         retry,
+        queue,
+        abandoned,
         resend,
         rewrite,
     })

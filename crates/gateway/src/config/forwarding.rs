@@ -35,13 +35,15 @@ pub(super) struct Forwarding {
 }
 
 /// Keys that mean something for reads alone, and why.
-const FOR_READS: [(&str, &str); 10] = [
+const FOR_READS: [(&str, &str); 12] = [
     ("ladder", "nothing may stand in for what is forwarded"),
     ("when_busy", "nothing may stand in for what is forwarded"),
     ("keep_if", "nothing of what is forwarded is kept"),
     ("scope", "nothing of what is forwarded is kept"),
     ("exact", "what is forwarded is always exact"),
     ("coalesce", "each request is forwarded by itself"),
+    ("soft_timeout", "nothing may stand in for what is forwarded"),
+    ("cool_down", "each request is forwarded by itself"),
     ("max_body", "bodies flow as they come"),
     ("freshness", "nothing of what is forwarded is kept"),
     ("ignore_cookies", "nothing of what is forwarded is kept"),
@@ -174,6 +176,8 @@ mod tests {
             ("scope", "[\"query:lang\"]"),
             ("exact", "true"),
             ("coalesce", "true"),
+            ("soft_timeout", "\"1s\""),
+            ("cool_down", "\"1s\""),
             ("max_body", "\"1MiB\""),
             ("freshness", "\"origin\""),
             ("ignore_cookies", "[\"theme\"]"),

@@ -18,6 +18,8 @@ pub struct Gateway {
     pub admin: SocketAddr,
     /// The most bytes of snapshots.
     pub memory: usize,
+    /// The most that one scope may take of the memory of routes that cache, in millionths.
+    pub scope_share_ppm: u32,
     /// The most bytes of bodies held back at once until they are complete.
     pub buffers: usize,
     /// Worker threads; `None` means one per available core.
@@ -47,6 +49,8 @@ impl Gateway {
     pub const ADMIN: &str = "127.0.0.1:9181";
     /// Room for some hundred thousand small answers.
     pub const MEMORY: usize = 256 << 20;
+    /// No tenant can push out all others, and one that is alone still has room.
+    pub const SCOPE_SHARE_PPM: u32 = 500_000;
     /// Room for 256 bodies of the default largest size.
     pub const BUFFERS: usize = 256 << 20;
     /// Three default deadlines: enough for what runs, short enough for a rolling restart.
@@ -72,6 +76,15 @@ pub(super) fn read(mut fields: Fields<'_, '_>) -> Option<Gateway> {
         );
     }
     let memory = fields.size("memory", 1 << 20, BYTES_MAX, "\"256MiB\"");
+    let scope_share = fields.share_ppm("scope_share", "\"50%\"");
+    if scope_share == Some(0) {
+        fields.problem(
+            "scope_share",
+            "nothing",
+            "more than 0%",
+            "raise it: no scope could keep anything",
+        );
+    }
     let buffers = fields.size("buffers", 64 << 10, BYTES_MAX, "\"256MiB\"");
     let workers = fields.integer("workers", 1, 1024, "2");
     let drain = fields.duration("drain", "\"10s\"");
@@ -95,6 +108,7 @@ pub(super) fn read(mut fields: Fields<'_, '_>) -> Option<Gateway> {
         listen: listen?,
         admin: admin?,
         memory: bytes(memory, Gateway::MEMORY),
+        scope_share_ppm: scope_share.unwrap_or(Gateway::SCOPE_SHARE_PPM),
         buffers: bytes(buffers, Gateway::BUFFERS),
         workers: workers.and_then(|workers| usize::try_from(workers).ok()),
         drain: drain.unwrap_or(Gateway::DRAIN),

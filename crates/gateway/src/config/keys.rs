@@ -9,6 +9,7 @@ pub const GATEWAY: &[&str] = &[
     "listen",
     "admin",
     "memory",
+    "scope_share",
     "buffers",
     "workers",
     "drain",
@@ -27,6 +28,8 @@ pub const DEPENDENCY: &[&str] = &[
     "ramp",
     "learned_limit",
     "retry",
+    "queue",
+    "abandoned",
     "resend",
     "rewrite",
 ];
@@ -58,6 +61,8 @@ pub const BREAKER: &[&str] = &[
 ];
 /// Keys of `ramp`.
 pub const RAMP: &[&str] = &["stages", "hold", "hold_max", "calls", "failure_ratio"];
+/// Keys of `queue`.
+pub const QUEUE: &[&str] = &["length", "wait"];
 /// Keys of `retry`.
 pub const RETRY: &[&str] = &[
     "attempts",
@@ -83,7 +88,9 @@ pub const ROUTE: &[&str] = &[
     "keep_if",
     "max_body",
     "coalesce",
+    "criticality",
     "soft_timeout",
+    "cool_down",
     "other_methods",
     "max_request_body",
     "freshness",
@@ -115,6 +122,7 @@ pub const ALL: &[(&str, &[&str])] = &[
     ("dependencies.<name>.ramp", RAMP),
     ("dependencies.<name>.learned_limit", LEARNED_LIMIT),
     ("dependencies.<name>.retry", RETRY),
+    ("dependencies.<name>.queue", QUEUE),
     ("dependencies.<name>.rewrite", REWRITE),
     ("routes", ROUTE),
     ("routes.match", MATCH),

@@ -17,6 +17,7 @@ mod reader;
 mod refresh;
 mod retry;
 mod rewrite;
+pub mod room;
 mod route;
 pub mod units;
 

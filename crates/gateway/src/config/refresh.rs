@@ -13,6 +13,7 @@ use super::{
 pub(super) fn read(fields: &mut Fields<'_, '_>) -> RefreshRules {
     RefreshRules {
         soft_timeout: fields.duration("soft_timeout", "\"200ms\""),
+        cool_down: fields.duration("cool_down", "\"1s\""),
         ..RefreshRules::default()
     }
 }

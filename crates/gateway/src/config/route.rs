@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use evenkeel::http::IgnoredCookies;
-use evenkeel_core::{ReadDraft, RefreshRules, RungRule, WhenBusy};
+use evenkeel_core::{Criticality, ReadDraft, RefreshRules, RungRule, WhenBusy};
 use evenkeel_http::directives::ResponseDirectives;
 use http::{HeaderMap, HeaderValue, StatusCode, header::CACHE_CONTROL};
 use toml::{Spanned, de::DeValue};
@@ -18,7 +18,7 @@ use super::{
     keys,
     pattern::Pattern,
     reader::{Fields, listed},
-    refresh,
+    refresh, room,
 };
 
 /// One route.
@@ -54,6 +54,8 @@ pub struct Route {
     pub max_body: usize,
     /// Whether calls at the same time for the same key share one attempt.
     pub coalesce: bool,
+    /// How much its requests matter where permits are scarce.
+    pub criticality: Criticality,
     /// How it caches; `None` where it always asks.
     pub caching: Option<Caching>,
     /// The cookies that have no influence on answers.
@@ -185,11 +187,16 @@ pub(super) fn read(dependencies: &[String], earlier: &[Route], mut fields: Field
     let keep_if = keep_if(&mut fields);
     let max_body = fields.size("max_body", 1, 1 << 30, "\"1MiB\"");
     let coalesce = fields.boolean("coalesce").unwrap_or_default();
+    let criticality = room::read_criticality(&mut fields);
     let caching = caching::read(&mut fields);
     let ignored_cookies = caching::ignored_cookies(&mut fields);
     let keeps = caching.is_some() || ladder.iter().any(|rung| matches!(rung, Rung::Stale(_)));
-    let refresh = refresh::read(&mut fields);
     let is_read = forwarding.class == Class::Read;
+    let refresh = if is_read {
+        refresh::read(&mut fields)
+    } else {
+        RefreshRules::default()
+    };
     for (key, useless, needs) in [
         ("when_busy", ladder.is_empty() && is_read, "a ladder"),
         (
@@ -223,7 +230,12 @@ pub(super) fn read(dependencies: &[String], earlier: &[Route], mut fields: Field
             exact,
             when_busy,
             coalesce,
-            refresh,
+            criticality,
+            refresh: RefreshRules {
+                // Copies by the rules of HTTP bring their own, and share attempts.
+                own_lifetimes: caching.is_some() && !exact,
+                ..refresh
+            },
         };
         if let Err(found) = draft.check() {
             fields.absorb(found);
@@ -247,6 +259,7 @@ pub(super) fn read(dependencies: &[String], earlier: &[Route], mut fields: Field
             .and_then(|bytes| usize::try_from(bytes).ok())
             .unwrap_or(Route::MAX_BODY),
         coalesce,
+        criticality,
         caching,
         ignored_cookies,
         refresh,

@@ -303,6 +303,12 @@ fn dependencies(
         if let Some(rules) = &dependency.ramp {
             builder = builder.ramp_rules(rules.clone());
         }
+        if let Some(most) = dependency.abandoned {
+            builder = builder.abandoned(most);
+        }
+        if let Some(rules) = dependency.queue {
+            builder = builder.queue(rules.length, rules.longest_wait);
+        }
         if let Some(rules) = dependency.retry {
             builder = builder.retry(rules);
         }

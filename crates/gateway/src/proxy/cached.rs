@@ -2,7 +2,10 @@
 //! It exists as the seam between three parties: the rule book decides, the guard drives, the shelf holds.
 //! It refuses to weigh ages and directives; it hands the rule book's answers to the guard as facts about a copy.
 
-use std::{sync::OnceLock, time::Duration};
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use evenkeel::{
     EmptyScopePart, Facts, Held, Moment, Mono, Now,
@@ -42,7 +45,7 @@ impl Cached {
         request: &Parts,
     ) -> Result<Self, EmptyScopePart> {
         let target = request.uri.path_and_query().map_or("", |target| target.as_str());
-        let key = UriKey::of(route, whose, target)?;
+        let key = whose.key(route, target)?;
         let looked = cache.look(&key, &request.method, &request.headers);
         Ok(Self {
             key,
@@ -83,7 +86,14 @@ impl Exchange {
                     // What the request itself accepts is a full answer to it.
                     Decision::Fresh | Decision::StaleAccepted => (Duration::MAX, Duration::ZERO),
                     Decision::StaleWhileRevalidating => (Duration::ZERO, Duration::MAX),
-                    _ => return None,
+                    Decision::Validate(_)
+                    | Decision::Fetch(_)
+                    | Decision::OnlyIfCached
+                    | Decision::FreshOnError
+                    | Decision::StaleOnError
+                    | Decision::Answer
+                    | Decision::ErrorAnswer(_)
+                    | Decision::Refuse(_) => return None,
                 };
                 held.facts.lifetime = Some(lifetime);
                 held.facts.revalidate = Some(window);
@@ -137,9 +147,9 @@ impl Exchange {
     }
 }
 
-fn held(copy: &std::sync::Arc<Shelved>) -> Held<Reply> {
+fn held(copy: &Arc<Shelved>) -> Held<Reply> {
     Held {
-        value: Reply::Cached(std::sync::Arc::clone(copy), How::Held),
+        value: Reply::Cached(Arc::clone(copy), How::Held),
         facts: Facts {
             observed: Some(copy.observed()),
             ..Facts::default()

@@ -2,12 +2,14 @@
 //! It exists so that contract words are turned into cache rules in one place.
 //! It refuses to add rules of its own.
 
-use evenkeel::Memory;
-use evenkeel::http::{CacheRules, Shelf};
+use evenkeel::{
+    EmptyScopePart, Memory,
+    http::{CacheRules, Shelf, UriKey},
+};
 use evenkeel_http::{facts::Sharing, lifetime::Heuristic, targeted::CDN_CACHE_CONTROL};
 use http::HeaderName;
 
-use super::whole::Reply;
+use super::{route::Whose, whole::Reply};
 use crate::config::{self, Caching, Contract};
 
 /// The targeted field of this product, before the one for all of its kind (RFC 9213).
@@ -28,6 +30,18 @@ pub(super) fn rules(route: &config::Route, caching: &Caching) -> CacheRules {
     }
 }
 
+impl Whose {
+    /// Writes the key of a target. Whoever names a tenant or the like has a share of the shelf and no more.
+    pub(super) fn key(&self, route: &str, target: &str) -> Result<UriKey, EmptyScopePart> {
+        let key = UriKey::of(route, self, target)?;
+        Ok(if self.parts.is_empty() {
+            key
+        } else {
+            key.with_budget(target)
+        })
+    }
+}
+
 /// Divides `gateway.memory` between snapshots and the shelf: where a contract uses both, half each.
 pub(super) fn stores(contract: &Contract) -> (Memory<Reply>, Shelf) {
     let whole = contract.gateway.memory as u64;
@@ -41,5 +55,6 @@ pub(super) fn stores(contract: &Contract) -> (Memory<Reply>, Shelf) {
         (false, true) => (0, whole),
         (true, true) => (whole / 2, whole / 2),
     };
-    (Memory::new(memory), Shelf::new(shelf))
+    let share = contract.gateway.scope_share_ppm;
+    (Memory::new(memory), Shelf::with_shares(shelf, share))
 }

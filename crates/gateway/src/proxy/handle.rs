@@ -18,10 +18,11 @@ use evenkeel_http::{
 use http::{
     HeaderMap, HeaderName, HeaderValue, Method, Request, Response,
     header::{
-        ACCEPT_ENCODING, ALLOW, HOST, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE,
+        ACCEPT_ENCODING, ALLOW, EXPECT, HOST, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE,
         IF_UNMODIFIED_SINCE, MAX_FORWARDS, RANGE,
     },
 };
+use http_body::Body as _;
 use hyper::body::Incoming;
 use parking_lot::Mutex;
 
@@ -39,6 +40,7 @@ use super::{
     router::has_dot_segment,
     served::Nobody,
     trouble::Trouble,
+    upload,
     watched::Watched,
     whole::Reply,
 };
@@ -83,14 +85,17 @@ async fn answer(
     head: http::request::Parts,
     body: Incoming,
 ) -> (Response<Outbound>, Option<CameTo>) {
+    let is_expecting = !body.is_end_stream() && head.headers.contains_key(EXPECT);
     let response = match prepare(app, peer, head) {
         // A body of a read stays here: no answer that others may get depends on it.
         Ok(Asked::Read(exchange, whose)) => {
-            return read(app, &exchange, whose).await;
+            let answered = read(app, &exchange, whose).await;
+            upload::leave(body, is_expecting);
+            return answered;
         }
         Ok(Asked::Pass(passed)) => match passed.answer(body, &app.labels).await {
             Ok((response, came_to)) => return (response, Some(came_to)),
-            Err((kind, detail)) => misdirected(app, kind, Some(detail)),
+            Err((kind, detail)) => return (misdirected(app, kind, Some(detail)), None),
         },
         Ok(Asked::Options) => refuse::options(),
         Err(Refused { kind, detail, allow }) => {
@@ -101,6 +106,7 @@ async fn answer(
             response
         }
     };
+    upload::leave(body, is_expecting);
     (response, None)
 }
 

@@ -236,8 +236,8 @@ const fn of_reason(reason: Reason, connected: bool) -> Option<ProxyError> {
         Reason::ErrorAnswer | Reason::Slow | Reason::Revalidating => return None,
         Reason::Busy => ProxyError::HttpRequestError,
         Reason::Fault => ProxyError::ProxyInternalError,
-        Reason::BreakerOpen | Reason::Ramping => ProxyError::DestinationUnavailable,
-        Reason::AtCapacity => ProxyError::ConnectionLimitReached,
-        Reason::Held => ProxyError::ProxyInternalResponse,
+        Reason::BreakerOpen | Reason::Ramping | Reason::CoolDown => ProxyError::DestinationUnavailable,
+        Reason::AtCapacity | Reason::QueueExpired => ProxyError::ConnectionLimitReached,
+        Reason::Shed | Reason::Held => ProxyError::ProxyInternalResponse,
     })
 }

@@ -49,6 +49,7 @@ impl Passing {
             .pass(&route.name, dependency)
             .classify(Trouble::class)
             .class_of(|status: &StatusCode| Class::of_status(status.as_u16()))
+            .criticality(route.criticality)
             .build()?;
         let timeout = dependency.contract().timeout().unwrap_or(Duration::MAX);
         Ok(Self {

@@ -2,7 +2,7 @@
 //! It exists because a copy that outlives the write it contradicts is wrong even as a last resort (C27, C28).
 //! It refuses to be called after anything else: an error answer or a refusal changed nothing (case 058).
 
-use evenkeel::http::{HttpCache, Retire, UriKey};
+use evenkeel::http::{HttpCache, Retire};
 use evenkeel_http::invalidate::related_targets;
 use http::{HeaderMap, HeaderValue, Uri, uri::Scheme};
 
@@ -47,7 +47,7 @@ fn retire(route: &Route, cache: &HttpCache, (scheme, authority): (&'static str, 
         authority: authority::normalised(authority),
         parts,
     };
-    if let Ok(key) = UriKey::of(&route.name, &whose, path_and_query.as_str()) {
+    if let Ok(key) = whose.key(&route.name, path_and_query.as_str()) {
         cache.retire(&key, Retire::Hard, route.engine.now().mono);
     }
 }

@@ -130,7 +130,8 @@ impl Route {
             .classify(Trouble::class)
             .class_of(Reply::class)
             .ladder(rungs)
-            .when_busy(route.when_busy);
+            .when_busy(route.when_busy)
+            .criticality(route.criticality);
         let keeps = cache.is_none() && route.stale().is_some();
         if keeps {
             builder = builder
@@ -148,6 +149,9 @@ impl Route {
         }
         if let Some(soft) = route.refresh.soft_timeout {
             builder = builder.soft_timeout(soft);
+        }
+        if let Some(span) = route.refresh.cool_down {
+            builder = builder.cool_down(span);
         }
         if cache.is_some() {
             // Each copy says for itself for how long it is fresh.

@@ -3,7 +3,7 @@
 //! It exists beside the plain attempt because a 304 is an answer here, and because storing is part of the attempt.
 //! It refuses to judge headers: what may be stored and which copies a 304 speaks of, the rule book says.
 
-use std::sync::atomic::Ordering;
+use std::sync::{Arc, atomic::Ordering};
 
 use bytes::Bytes;
 use evenkeel::{
@@ -124,7 +124,7 @@ impl Exchange {
             range: true,
         };
         let end = framing::check(&mut head, asked)?;
-        let home = std::sync::Arc::clone(&route.upstream);
+        let home = Arc::clone(&route.upstream);
         let mut stream = Stream::new(body, link, home, permit.take(), route.limits.stream_idle);
         let end = if stream.length().is_some() {
             End::Known

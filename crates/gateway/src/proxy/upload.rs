@@ -256,6 +256,13 @@ pub const LINGER_BYTES: usize = 1 << 20;
 /// The longest time for that.
 pub const LINGER: Duration = Duration::from_secs(2);
 
+/// Lets go of a body that nobody takes. A client that waits to be told to go on is not told, and sends nothing.
+pub(super) fn leave(body: Incoming, is_expecting: bool) {
+    if !body.is_end_stream() && !is_expecting {
+        linger(body);
+    }
+}
+
 /// Reads on for a while and throws away: a connection that is closed while its client is still sending is reset, and
 /// the client may never see the answer (RFC 9112 §9.6, rule M09).
 fn linger(mut body: Incoming) {

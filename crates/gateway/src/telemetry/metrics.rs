@@ -4,7 +4,9 @@
 
 use std::{fmt, sync::Arc};
 
-use evenkeel::{Class, Counts, Dependency, Ending, Now, Reason, Refreshed, Rung, Skipped, State, WhenBusy};
+use evenkeel::{
+    Class, Counts, Dependency, Ending, Now, RampStep, Reason, Refreshed, Rung, Skipped, State, WhenBusy,
+};
 use prometheus_client::{
     collector::Collector,
     encoding::{DescriptorEncoder, prometheus_text},
@@ -65,7 +67,7 @@ impl Scrape {
             .app
             .routes
             .iter()
-            .map(|route| (&*route.name, route.guard.counts(), Reach::of(route)))
+            .map(|route| (&*route.name, route.guard.counts(), Reach::of(route, &self.app)))
             .collect();
         let calls = routes.iter().flat_map(|(route, counts, reach)| {
             Ending::ALL
@@ -96,10 +98,14 @@ impl Scrape {
             .zip(&routes)
             .flat_map(|(route, (name, counts, reach))| {
                 // Two of the words are said by the store of snapshots as well as by the shelf.
-                let by_the_store = |why| match why {
-                    Why::TooBig => counts.not_kept(evenkeel::NotKept::TooBig),
-                    Why::Superseded => counts.not_kept(evenkeel::NotKept::Superseded),
-                    _ => 0,
+                let by_the_store = |why| {
+                    [
+                        (Why::TooBig, evenkeel::NotKept::TooBig),
+                        (Why::Superseded, evenkeel::NotKept::Superseded),
+                    ]
+                    .into_iter()
+                    .find(|(own, _)| *own == why)
+                    .map_or(0, |(_, theirs)| counts.not_kept(theirs))
                 };
                 Why::all()
                     .map(move |why| (why.as_str(), route.not_kept(why) + by_the_store(why)))
@@ -154,6 +160,11 @@ impl Scrape {
                 .map(move |(class, count)| (vec![dependency.name(), class.as_str()], count))
         });
         out.write(&series::ATTEMPTS, attempts)?;
+        let queues = || all().filter_map(|one| Some((one, one.contract().queue()?.length)));
+        let waiting = queues().map(|(one, _)| (vec![one.name()], u64::from(one.status().waiting)));
+        out.write(&series::QUEUE_WAITING, waiting)?;
+        let lengths = queues().map(|(one, length)| (vec![one.name()], u64::from(length)));
+        out.write(&series::QUEUE_LIMIT, lengths)?;
         let with_retries = || all().filter(|one| one.contract().retry().is_some());
         let made = with_retries().map(|one| (vec![one.name()], one.retries().made));
         out.write(&series::RETRIES, made)?;
@@ -241,7 +252,14 @@ impl Scrape {
                 .map_or(100, |stage| u64::from(stage.share_ppm / 10_000));
             (vec![*name], share)
         });
-        out.write(&series::RAMP_SHARE, shares)
+        out.write(&series::RAMP_SHARE, shares)?;
+        let steps = self.app.dependencies.iter().map(|(one, _)| one);
+        let steps = steps
+            .filter(|one| one.contract().ramp().is_some())
+            .flat_map(|one| {
+                RampStep::ALL.map(|step| (vec![one.name(), step.as_str()], one.ramp_steps(step)))
+            });
+        out.write(&series::RAMP_STEPS, steps)
     }
 
     fn gateway(&self, out: &mut Out<'_>) -> fmt::Result {
@@ -288,23 +306,33 @@ struct Reach {
     has_breaker: bool,
     has_ramp: bool,
     is_limited: bool,
+    has_queue: bool,
+    /// Another route of its dependency matters more.
+    may_be_shed: bool,
     refuses_when_busy: bool,
     has_soft_timeout: bool,
+    cools_down: bool,
     revalidates: bool,
     has_fresh: bool,
 }
 
 impl Reach {
-    fn of(route: &crate::proxy::Route) -> Self {
+    fn of(route: &crate::proxy::Route, app: &App) -> Self {
         let contract = route.guard.contract();
         let ladder = contract.ladder();
+        let may_be_shed = app.routes.iter().any(|other| {
+            other.guard.dependency().name() == route.guard.dependency().name()
+                && other.guard.criticality() > route.guard.criticality()
+        });
         Self {
             keeps: contract.keeps_snapshots(),
             has_alternate: ladder.has_alternate(),
             has_default: ladder.has_default(),
             refuses_when_busy: contract.when_busy() == WhenBusy::Refuse,
+            cools_down: contract.refresh().cool_down.is_some(),
             has_soft_timeout: contract.soft_timeout().is_some(),
             revalidates: contract.refreshes(),
+            may_be_shed,
             has_fresh: contract.looks_first(),
             ..Self::without_rungs(route.guard.dependency())
         }
@@ -319,8 +347,11 @@ impl Reach {
             has_breaker: dependency.contract().breaker().is_some(),
             has_ramp: dependency.contract().ramp().is_some(),
             is_limited: dependency.is_limited(),
+            has_queue: dependency.contract().queue().is_some(),
+            may_be_shed: false,
             refuses_when_busy: false,
             has_soft_timeout: false,
+            cools_down: false,
             revalidates: false,
             has_fresh: false,
         }
@@ -341,6 +372,9 @@ impl Reach {
             Reason::BreakerOpen | Reason::ProbeFailed => self.has_breaker,
             Reason::Ramping => self.has_ramp,
             Reason::AtCapacity => self.is_limited,
+            Reason::QueueExpired => self.has_queue,
+            Reason::Shed => self.is_limited && self.may_be_shed,
+            Reason::CoolDown => self.cools_down,
             Reason::Slow => self.has_soft_timeout,
             Reason::Revalidating => self.revalidates,
             Reason::Busy | Reason::Fault | Reason::Held => false,
@@ -408,8 +442,11 @@ mod tests {
             has_breaker: true,
             has_ramp: false,
             is_limited: true,
+            has_queue: false,
+            may_be_shed: false,
             refuses_when_busy: true,
             has_soft_timeout: false,
+            cools_down: false,
             revalidates: false,
             has_fresh: false,
         };

@@ -88,6 +88,16 @@ pub(super) const ATTEMPTS: Series = counter(
     &["dependency", "class"],
     "Attempts at a dependency that have ended, by what they brought; refusals made here are none",
 );
+pub(super) const QUEUE_WAITING: Series = gauge(
+    "evenkeel_queue_waiting",
+    &["dependency"],
+    "Requests that wait for a permit, where the contract has a queue",
+);
+pub(super) const QUEUE_LIMIT: Series = gauge(
+    "evenkeel_queue_limit",
+    &["dependency"],
+    "The most requests that wait for a permit, where the contract has a queue",
+);
 pub(super) const RETRIES: Series = counter(
     "evenkeel_retries",
     &["dependency"],
@@ -142,6 +152,11 @@ pub(super) const RAMP_STAGE: Series = gauge(
     "evenkeel_ramp_stage",
     &["dependency"],
     "Which stage of the ramp is under way, from 1; 0 while none is",
+);
+pub(super) const RAMP_STEPS: Series = counter(
+    "evenkeel_ramp_steps",
+    &["dependency", "step"],
+    "What ramps did: begun, promoted, held, rolled-back, ended, reopened",
 );
 pub(super) const RAMP_SHARE: Series = gauge(
     "evenkeel_ramp_share_percent",
@@ -244,6 +259,8 @@ pub const ALL: &[Series] = &[
     REFRESHES,
     VALIDATIONS,
     ATTEMPTS,
+    QUEUE_WAITING,
+    QUEUE_LIMIT,
     RETRIES,
     RETRIES_DENIED,
     BREAKER_STATE,
@@ -256,6 +273,7 @@ pub const ALL: &[Series] = &[
     LEARNED_LIMIT,
     RAMP_STAGE,
     RAMP_SHARE,
+    RAMP_STEPS,
     RESOURCE_IN_USE,
     RESOURCE_LIMIT,
     IDLE_CONNECTIONS,

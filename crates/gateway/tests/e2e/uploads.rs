@@ -423,3 +423,29 @@ async fn a_body_on_get_goes_on_only_where_nothing_is_ever_kept() {
     assert_eq!(client.answer(false).await.text(), "5");
     assert_eq!(sink.taken()[0].body, b"query");
 }
+
+/// Rule M09: a connection that is closed under a client that is still sending is reset, and the answer with it.
+#[tokio::test]
+async fn m09_a_refusal_reaches_a_client_that_sends_all_of_its_body_first() {
+    let sink = Sink::start().await;
+    let bench = Bench::start(&contract(sink.address, NO_BREAKER, "")).await;
+    let body = pattern(800 << 10);
+    for method in ["POST", "GET"] {
+        let mut client = Client::connect(bench.address()).await;
+        client
+            .send(&format!(
+                "{method} /r/1 HTTP/1.1\r\nhost: a\r\ncontent-length: {}\r\n\r\n",
+                body.len()
+            ))
+            .await;
+        client.stream().write_all(&body).await.unwrap();
+        let expected = if method == "GET" { 200 } else { 405 };
+        assert_eq!(client.answer(false).await.status, expected, "{method}");
+        assert_eq!(
+            client.get("/r/1", &[]).await.status,
+            200,
+            "its connection is in step"
+        );
+    }
+    assert!(sink.taken().iter().all(|taken| taken.body.is_empty()));
+}

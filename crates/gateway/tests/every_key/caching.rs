@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use evenkeel_gateway::config;
 
-use crate::kit::{Bench, NO_LIMITS, Origin, Reply, Then, contract, in_turn};
+use crate::kit::{Bench, NO_LIMITS, Origin, Reply, Then, contract, contract_with, in_turn};
 
 async fn bench(origin: &Origin, route: &str) -> Bench {
     Bench::with_manual_clock(&contract(origin.address, NO_LIMITS, route)).await
@@ -36,6 +36,28 @@ pub(crate) async fn freshness() {
     ] {
         assert_eq!(asked(lasting("max-age=60"), route, &[], 1).await, hits, "{route}");
     }
+}
+
+pub(crate) async fn scope_share() {
+    let route = caching("scope = [\"query:tenant\"]");
+    for (share, kept) in [("100%", true), ("10%", false)] {
+        let origin =
+            Origin::always(Reply::ok(vec![b'x'; 20 << 10]).header("cache-control", "max-age=60")).await;
+        let top = format!("memory = \"1MiB\"\nscope_share = \"{share}\"");
+        let bench = Bench::start(&contract_with(origin.address, &top, NO_LIMITS, &route)).await;
+        bench.get("/r/0?tenant=small").await;
+        for n in 0..10 {
+            bench.get(&format!("/r/{n}?tenant=large")).await;
+        }
+        let first = bench.get("/r/0?tenant=large").await;
+        let is_hit = |answer: &crate::kit::Answer| answer.header("cache-status").unwrap().contains("hit");
+        assert_eq!(is_hit(&first), kept, "{share}");
+        assert!(is_hit(&bench.get("/r/0?tenant=small").await), "{share}");
+    }
+    let zero = "scope_share = \"0%\"";
+    let text = contract_with("127.0.0.1:1".parse().unwrap(), zero, "", "");
+    let problems = config::parse("c", &text).unwrap_err().to_string();
+    assert!(problems.contains("gateway.scope_share: nothing"), "{problems}");
 }
 
 pub(crate) async fn heuristic() {

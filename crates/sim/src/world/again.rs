@@ -5,7 +5,7 @@
 use evenkeel_core::{Advice, Class, Failed, Limit, Mono, Retry, Step};
 
 use super::{Attempt, Event, World};
-use crate::slab::Id;
+use crate::{setup::Node, slab::Id};
 
 /// An attempt that has failed and is followed by another.
 #[derive(Debug)]
@@ -99,8 +99,9 @@ impl World<'_> {
             apart,
             flight,
         } = resting;
-        let seat = &self.nodes[node].seat;
-        let (pass, changes) = seat.admit_again(retry, now, false);
+        let Node { read, seat } = &self.nodes[node];
+        let criticality = read.criticality();
+        let (pass, changes) = seat.admit_again(criticality, retry, now, false);
         for change in changes {
             self.changed(node, change, now);
         }

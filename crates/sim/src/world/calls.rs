@@ -4,7 +4,9 @@
 
 use core::time::Duration;
 
-use evenkeel_core::{Asker, Class, Facts, Lane, Limit, Mono, Outage, Reason, Refresh, Rung, Skipped, Step};
+use evenkeel_core::{
+    Asker, Class, Facts, Lane, Limit, Mono, Outage, Reason, Refresh, Refusal, Rung, Skipped, Step,
+};
 
 use super::{Attempt, Event, LANE, World};
 use crate::{
@@ -54,19 +56,33 @@ impl World<'_> {
         if self.joins_resting(id, node, key) {
             return None;
         }
-        let (pass, changes) = seat.admit(now, Asker::Traffic, false);
+        let lets_in = seat.lets_traffic_in();
+        let behind = Refusal {
+            reason: Reason::AtCapacity,
+            retry_at: None,
+        };
+        let seated = if lets_in && self.is_behind(node) {
+            Err(behind)
+        } else {
+            self.seat(id, node, key, now)
+        };
+        match seated {
+            Ok(step) => step,
+            Err(refusal) if lets_in && self.waits(id, node, refusal, now) => None,
+            Err(refusal) => self.refuse(id, refusal, now),
+        }
+    }
+
+    /// Has a call admitted and its attempt begun; a step if it does not wait for that.
+    pub(super) fn seat(&mut self, id: Id, node: usize, key: u32, now: Mono) -> Result<Option<Step>, Refusal> {
+        let Node { read, seat } = &self.nodes[node];
+        let (pass, changes) = seat.admit_as(read.criticality(), now, Asker::Traffic, false);
         for change in changes {
             self.changed(node, change, now);
         }
-        let call = self.calls.get(id)?;
-        let pass = match pass {
-            Ok(pass) => pass,
-            Err(refusal) => {
-                let slot = self.tally.slot(now);
-                slot.refused += 1;
-                slot.no_place += u64::from(refusal.reason != Reason::BreakerOpen);
-                return Some(call.read.refused(refusal.reason));
-            }
+        let pass = pass?;
+        let Some(call) = self.calls.get(id) else {
+            return Ok(None);
         };
         let snapshot = self.states[node].snapshots.get(&key).copied();
         // Nobody waits for a probe who has something to serve.
@@ -102,7 +118,7 @@ impl World<'_> {
             },
             now,
         );
-        step
+        Ok(step)
     }
 
     /// Has the copy for a key refreshed, unless that is under way.
@@ -151,7 +167,7 @@ impl World<'_> {
             .as_ref()
             .and_then(|pass| self.nodes[node].seat.slow_at(pass));
         self.admitted += 1;
-        self.states[node].attempts += 1;
+        self.states[self.homes[node]].attempts += 1;
         let id = self.attempts.add(attempt);
         for caller in callers {
             if let Some(call) = self.calls.get(caller) {
@@ -242,13 +258,15 @@ impl World<'_> {
         seat.release();
         let transition = seat.settle(pass, class, blame, Lane::new(LANE), now);
         self.changed(node, transition, now);
-        let state = &mut self.states[node];
-        state.attempts -= 1;
+        let home = &mut self.states[self.homes[node]];
+        home.attempts -= 1;
         assert_eq!(
-            seat.in_flight().unwrap_or(state.attempts),
-            state.attempts,
+            seat.in_flight().unwrap_or(home.attempts),
+            home.attempts,
             "permits in use are not attempts in flight"
         );
+        self.freed(node, now);
+        let state = &mut self.states[node];
         if state.flights.get(&key) == Some(&id) {
             state.flights.remove(&key);
         }

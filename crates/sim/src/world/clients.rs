@@ -66,6 +66,7 @@ impl World<'_> {
             request: id,
             attempt: None,
             resting: None,
+            place: None,
         });
         if let Some(request) = self.requests.get(id) {
             request.call = Some(call);
@@ -81,6 +82,7 @@ impl World<'_> {
 
     /// A client leaves. What it waited for alone is cancelled.
     pub(super) fn leave(&mut self, request: Id, id: Id, now: Mono) {
+        self.leaves_line(id);
         let Some(call) = self.calls.take(id) else { return };
         self.ended += 1;
         if let Some(resting) = call.resting {
@@ -109,7 +111,10 @@ impl World<'_> {
             self.queue.plan(now.after(pause), Event::Ask(id));
             return;
         }
+        let node = request.node;
         self.requests.take(id);
+        self.tally.node(node).requests += 1;
+        self.tally.node(node).answered += u64::from(answer.is_some());
         let current = answer.is_some_and(|age| age <= self.setup.current);
         let slot = self.tally.slot(now);
         slot.requests += 1;

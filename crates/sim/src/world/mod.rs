@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use evenkeel_core::{Class, Facts, Limit, Mono, Outage, Pass, ReadCall, Rng, Stage, Transition};
+use evenkeel_core::{Class, Facts, Limit, Mono, Outage, Pass, Place, ReadCall, Rng, Stage, Transition};
 
 use crate::{
     queue::Queue,
@@ -17,6 +17,7 @@ use crate::{
 mod again;
 mod calls;
 mod clients;
+mod line;
 
 /// What is planned.
 #[derive(Clone, Copy, Debug)]
@@ -37,6 +38,10 @@ enum Event {
     Done(Work, bool),
     /// The pause before a further attempt is over.
     Again(Id),
+    /// The wait of a call for a permit ends in vain, if it still waits.
+    Expired(Id),
+    /// Somebody who waits for a permit at this node may have a turn.
+    Turn(usize),
     /// What the script says next.
     Script(usize),
     /// A client of a closed workload wants something.
@@ -62,6 +67,8 @@ struct Call<'n> {
     attempt: Option<Id>,
     /// The failed attempt whose next one it waits for.
     resting: Option<Id>,
+    /// Its place in the queue for a permit.
+    place: Option<Place>,
 }
 
 /// An attempt at the source.
@@ -104,6 +111,10 @@ pub(crate) struct World<'n> {
     workload: Workload,
     /// How often the workload has changed.
     epoch: u32,
+    /// For each node the first that has the same seat.
+    homes: Vec<usize>,
+    /// Those who wait for a permit, at the homes.
+    lines: Vec<Option<evenkeel_core::Queue<Id>>>,
     queue: Queue<Event>,
     requests: Slab<Request>,
     calls: Slab<Call<'n>>,
@@ -146,6 +157,11 @@ impl<'n> World<'n> {
             source: Source::new(setup.source, Rng::new(rng.next_u64())),
             workload: setup.workload,
             epoch: 0,
+            homes: nodes
+                .iter()
+                .map(|node| nodes.iter().take_while(|other| !node.is_beside(other)).count())
+                .collect(),
+            lines: nodes.iter().map(Self::queue_of).collect(),
             queue: Queue::new(),
             requests: Slab::new(),
             calls: Slab::new(),
@@ -177,6 +193,8 @@ impl<'n> World<'n> {
             Event::Crossed(attempt) => self.crossed(attempt, now),
             Event::Done(work, well) => self.done(work, well, now),
             Event::Again(resting) => self.again(resting, now),
+            Event::Turn(node) => self.call_next(node, now),
+            Event::Expired(call) => self.expired(call, now),
             Event::Script(index) => self.script(index, now),
         }
         assert_eq!(
@@ -224,6 +242,7 @@ impl<'n> World<'n> {
     fn changed(&mut self, node: usize, transition: Option<Transition>, now: Mono) {
         if let Some(transition) = transition {
             self.tally.change(now, node, Seen::Breaker(transition));
+            self.freed(node, now);
         }
         let stage = self.nodes[node].seat.ramp();
         if stage != self.states[node].stage {

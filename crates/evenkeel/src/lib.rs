@@ -169,6 +169,8 @@ mod retired;
 mod synthetic;
 mod tail;
 mod ticket;
+#[cfg(feature = "tower")]
+pub mod tower;
 mod until;
 
 pub use answer::{Answer, Misuse, Unanswered};

@@ -80,8 +80,8 @@ impl Stage {
         let events = self.engine.drain_events().into_iter();
         let told = events.filter_map(|event| match event.kind {
             EventKind::Exercised { rung, came_to } => Some((rung, came_to)),
-            EventKind::Ramp(_)
-            | EventKind::Breaker(_)
+            EventKind::Breaker(_)
+            | EventKind::Ramp(_)
             | EventKind::Held { .. }
             | EventKind::Released { .. }
             | EventKind::Reset { .. } => None,

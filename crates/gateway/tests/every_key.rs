@@ -195,7 +195,6 @@ const CHECKS: &[(&str, &str, Check)] = &[
     ("routes", "max_body", check!(max_body())),
     ("routes", "coalesce", check!(coalesce())),
     ("routes", "soft_timeout", check!(soft_timeout())),
-    ("routes", "cool_down", check!(cool_down())),
     ("routes", "freshness", check!(caching::freshness())),
     ("routes", "heuristic", check!(caching::heuristic())),
     (
@@ -213,6 +212,7 @@ const CHECKS: &[(&str, &str, Check)] = &[
     ),
     ("routes", "normalise", check!(caching::normalise())),
     ("dependencies.<name>", "resend", check!(caching::resend())),
+    ("routes", "cool_down", check!(cool_down())),
     ("routes", "other_methods", check!(other_methods())),
     ("routes", "max_request_body", check!(max_request_body())),
     ("routes.match", "path", check!(path())),

@@ -9,8 +9,7 @@ use std::{
 
 use evenkeel_core::{
     Asker, BreakerRules, Bulkhead, Carried, Class, Criticality, DependencyContract, DependencyDraft,
-    Exclusive, Limit, LimitRules, Mono, Now, Problems, RampRules, RampStep, Refusal, Retry, Row, Stage,
-    State, Steering, Transition,
+    Exclusive, Limit, Mono, Now, Problems, RampStep, Refusal, Retry, Row, Stage, State, Steering, Transition,
 };
 use parking_lot::Mutex;
 
@@ -69,45 +68,6 @@ impl DependencyBuilder {
     pub fn breaker(mut self, rules: impl FnOnce(BreakerBuilder) -> BreakerBuilder) -> Self {
         let BreakerBuilder(rules) = rules(BreakerBuilder(self.draft.breaker.unwrap_or(BreakerRules::NONE)));
         self.draft.breaker = Some(rules);
-        self
-    }
-
-    /// Lets traffic back stage by stage after the breaker has closed: these shares of calls and permits in percent,
-    /// rising, the last one 100. [`DependencyBuilder::ramp_rules`] sets the rest.
-    #[must_use]
-    pub fn ramp(self, stages: impl Into<Vec<u8>>) -> Self {
-        self.ramp_rules(RampRules {
-            stages: stages.into(),
-            ..RampRules::default()
-        })
-    }
-
-    /// Lets traffic back by these rules after the breaker has closed.
-    #[must_use]
-    pub fn ramp_rules(mut self, rules: RampRules) -> Self {
-        self.draft.ramp = Some(rules);
-        self
-    }
-
-    /// Learns how many attempts the dependency bears: no limit until a first sign of overload, then one that follows
-    /// its latency. An attempt that ran into its limit is counted for a while longer, see [`LimitRules::linger`].
-    ///
-    /// ```
-    /// # use evenkeel::{Engine, LimitRules};
-    /// # use std::time::Duration;
-    /// let stock = Engine::system()
-    ///     .dependency("stock")
-    ///     .timeout(Duration::from_secs(1))
-    ///     .breaker(|breaker| breaker.consecutive(5))
-    ///     .ramp([5, 20, 50, 100])
-    ///     .learned_limit(LimitRules::DEFAULT)
-    ///     .build()?;
-    /// assert_eq!(stock.status().ramp, None);
-    /// # Ok::<(), evenkeel::Problems>(())
-    /// ```
-    #[must_use]
-    pub const fn learned_limit(mut self, rules: LimitRules) -> Self {
-        self.draft.learn = Some(rules);
         self
     }
 

@@ -14,16 +14,19 @@ use crate::{
     lane::Lane,
     limit::meter::{Meter, Told},
     pass::{Pass, Refusal, Through},
-    ramp::Stage,
+    ramp::{RampEvent, Stage},
     reason::Reason,
     steering::Steering,
     time::Mono,
 };
 
 mod again;
+mod carry;
 mod priority;
+mod slow;
 
 use again::Again;
+pub use carry::{Carried, CarriedLoad, CarriedOpening, CarriedRamp};
 
 /// Exclusive access to something that several calls change: a lock in real time, a cell in virtual time.
 ///
@@ -326,6 +329,16 @@ impl<L: Exclusive<Steering>> Dependency<L> {
         self.steering.with(|steering| steering.ramp())
     }
 
+    /// Returns the steps of ramps since the last time, in their order: one load while there are none. When nobody
+    /// fetches them the oldest go.
+    #[must_use]
+    pub fn ramp_events(&self) -> Vec<RampEvent> {
+        match self.meter.as_ref().filter(|meter| meter.has_news()) {
+            Some(meter) => self.steering.with(|steering| steering.take_news(meter)),
+            None => Vec::new(),
+        }
+    }
+
     /// Returns the learned limit; `None` while there was no sign of overload.
     #[must_use]
     pub fn learned_limit(&self) -> Option<u32> {
@@ -351,7 +364,7 @@ impl<L> Dependency<L> {
             Some(meter) if reserved => Some(meter.enter_reserved(now)),
             Some(meter) => Some(meter.enter(now).map_err(|reason| Refusal {
                 reason,
-                retry_at: None,
+                retry_at: meter.back_at(reason),
             })?),
         };
         acquire_all(self.bulkheads()).map_err(|_| {
@@ -434,7 +447,6 @@ const fn open(next_probe: Option<Mono>) -> Refusal {
     }
 }
 
-mod slow;
 #[cfg(all(test, not(loom)))]
 mod slow_tests;
 #[cfg(all(test, not(loom)))]

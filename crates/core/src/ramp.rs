@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use crate::{
+    dependency::CarriedRamp,
     limit::{
         learner::grow_to,
         meter::{Notes, WHOLE},
@@ -90,6 +91,59 @@ pub struct Stage {
     pub limit: Option<u32>,
 }
 
+/// A step of a ramp, for the log and the counters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RampEvent {
+    /// When.
+    pub at: Mono,
+    /// What.
+    pub step: RampStep,
+    /// The stage that is in force now; of [`RampStep::Ended`] and [`RampStep::Reopened`] the one that was the last.
+    pub stage: Stage,
+}
+
+/// What a ramp did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RampStep {
+    /// The breaker has closed, and the first stage begins.
+    Begun,
+    /// The next stage begins.
+    Promoted,
+    /// The stage was slow and begins again.
+    Held,
+    /// Too much failed: the stage before begins again.
+    RolledBack,
+    /// All traffic is back, as far as what the last stage bore.
+    Ended,
+    /// Too much failed in the first stage, or for the breaker: it is open again.
+    Reopened,
+}
+
+impl RampStep {
+    /// Every step, in the order of their indices.
+    pub const ALL: [Self; 6] = [
+        Self::Begun,
+        Self::Promoted,
+        Self::Held,
+        Self::RolledBack,
+        Self::Ended,
+        Self::Reopened,
+    ];
+
+    /// Returns the stable word.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Begun => "begun",
+            Self::Promoted => "promoted",
+            Self::Held => "held",
+            Self::RolledBack => "rolled-back",
+            Self::Ended => "ended",
+            Self::Reopened => "reopened",
+        }
+    }
+}
+
 /// What a look at a stage led to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
@@ -97,8 +151,10 @@ pub(crate) enum Outcome {
     Held,
     /// It was slow and begins again, on a new page.
     Again,
-    /// Another stage begins.
-    Moved,
+    /// The next stage begins.
+    Promoted,
+    /// The stage before begins again.
+    RolledBack,
     /// All traffic is back. The limit is what the last stage bore, if it ended for being slow.
     Done { slow: bool },
     /// The dependency is not back.
@@ -141,6 +197,34 @@ impl Ramp {
         }
     }
 
+    /// What a successor should know.
+    pub(crate) fn carried(&self) -> CarriedRamp {
+        CarriedRamp {
+            share_ppm: self.stage().share_ppm,
+            began: self.began,
+        }
+    }
+
+    /// Goes on where a predecessor was: with the largest stage that is no larger.
+    pub(crate) fn resumed(mut self, before: CarriedRamp) -> Self {
+        let share = |percent: u8| u32::from(percent) * (WHOLE / 100);
+        let reached = self
+            .rules
+            .stages
+            .iter()
+            .rposition(|percent| share(*percent) <= before.share_ppm);
+        self.index = reached.unwrap_or(0);
+        self.began = before.began;
+        self
+    }
+
+    /// When all traffic can be back at the earliest.
+    pub(crate) fn ends_at(&self) -> Mono {
+        let left = self.rules.stages.len().saturating_sub(1 + self.index).max(1);
+        let holds = u32::try_from(left).unwrap_or(u32::MAX);
+        self.began.after(self.rules.hold.saturating_mul(holds))
+    }
+
     /// How long until the next look.
     pub(crate) fn wait(&self) -> Duration {
         (self.rules.hold / 4).max(Duration::from_millis(1))
@@ -180,7 +264,7 @@ impl Ramp {
         if self.stage().share_ppm == WHOLE {
             Outcome::Done { slow: false }
         } else {
-            Outcome::Moved
+            Outcome::Promoted
         }
     }
 
@@ -189,7 +273,7 @@ impl Ramp {
             None => Outcome::Failed,
             Some(before) => {
                 self.go(before, now);
-                Outcome::Moved
+                Outcome::RolledBack
             }
         }
     }
@@ -255,14 +339,14 @@ mod tests {
         let mut ramp = ramp();
         assert_eq!(ramp.look(&notes(500, 0, 0), None, at(99)), Outcome::Held);
         assert_eq!(ramp.look(&notes(4, 0, 0), None, at(749)), Outcome::Held);
-        assert_eq!(ramp.look(&notes(5, 0, 0), None, at(100)), Outcome::Moved);
+        assert_eq!(ramp.look(&notes(5, 0, 0), None, at(100)), Outcome::Promoted);
     }
 
     #[test]
     fn r18_little_traffic_gets_through_by_time() {
         let mut ramp = ramp();
-        assert_eq!(ramp.look(&notes(0, 0, 0), None, at(750)), Outcome::Moved);
-        assert_eq!(ramp.look(&notes(1, 0, 0), None, at(1500)), Outcome::Moved);
+        assert_eq!(ramp.look(&notes(0, 0, 0), None, at(750)), Outcome::Promoted);
+        assert_eq!(ramp.look(&notes(1, 0, 0), None, at(1500)), Outcome::Promoted);
         assert_eq!(
             ramp.look(&notes(0, 0, 0), None, at(2250)),
             Outcome::Done { slow: false }
@@ -272,13 +356,13 @@ mod tests {
     #[test]
     fn failures_go_back_one_stage_and_from_the_first_one_reopen() {
         let mut ramp = ramp();
-        assert_eq!(ramp.look(&notes(9, 0, 0), None, at(100)), Outcome::Moved);
+        assert_eq!(ramp.look(&notes(9, 0, 0), None, at(100)), Outcome::Promoted);
         assert_eq!(
             ramp.look(&notes(3, 3, 0), None, at(110)),
             Outcome::Held,
             "half is borne"
         );
-        assert_eq!(ramp.look(&notes(3, 4, 0), None, at(120)), Outcome::Moved);
+        assert_eq!(ramp.look(&notes(3, 4, 0), None, at(120)), Outcome::RolledBack);
         assert_eq!(ramp.stage().index, 0);
         assert_eq!(ramp.look(&notes(0, 2, 0), None, at(130)), Outcome::Failed);
     }
@@ -286,7 +370,7 @@ mod tests {
     #[test]
     fn a_slow_stage_is_held_and_then_the_ramp_ends_at_what_it_bore() {
         let mut ramp = ramp();
-        assert_eq!(ramp.look(&notes(9, 0, 0), Some(1000), at(100)), Outcome::Moved);
+        assert_eq!(ramp.look(&notes(9, 0, 0), Some(1000), at(100)), Outcome::Promoted);
         assert_eq!(ramp.look(&notes(9, 0, 2), Some(1000), at(200)), Outcome::Again);
         assert_eq!(ramp.look(&notes(9, 0, 0), Some(1900), at(300)), Outcome::Again);
         assert_eq!(
@@ -298,7 +382,10 @@ mod tests {
 
     #[test]
     fn one_slow_answer_of_a_handful_is_no_twentieth() {
-        assert_eq!(ramp().look(&notes(6, 0, 1), Some(1000), at(100)), Outcome::Moved);
+        assert_eq!(
+            ramp().look(&notes(6, 0, 1), Some(1000), at(100)),
+            Outcome::Promoted
+        );
     }
 
     #[test]
@@ -351,7 +438,7 @@ mod tests {
                     prop_assert!(now - entered >= 100);
                     prop_assert!(answers + failures >= 5 || now - entered >= 750);
                 }
-                if matches!(outcome, Outcome::Moved | Outcome::Again) {
+                if matches!(outcome, Outcome::Promoted | Outcome::RolledBack | Outcome::Again) {
                     entered = now;
                 }
                 if matches!(outcome, Outcome::Done { .. } | Outcome::Failed) {

@@ -33,6 +33,9 @@ pub struct RefreshRules {
     pub jitter_ppm: u32,
     /// How long nobody asks for a key after a shared attempt for it has failed, or a refresh: 1 ms to 1 h.
     pub cool_down: Option<Duration>,
+    /// How long work may go on whose attempt has run into its limit, to bring its answer into the store: 1 ms to 1 h. Its
+    /// permit is in use until then.
+    pub finish_within: Option<Duration>,
 }
 
 /// What came of [`Step::Refresh`](crate::Step::Refresh).
@@ -74,6 +77,7 @@ impl RefreshRules {
             (self.soft_timeout.is_some(), "soft_timeout"),
             (self.refresh_ahead, "refresh_ahead"),
             (self.jitter_ppm > 0, "jitter"),
+            (self.finish_within.is_some(), "finish_within"),
         ] {
             if on && exact {
                 problems.add(
@@ -88,6 +92,18 @@ impl RefreshRules {
             Self::check_soft(soft, deadline, ladder, problems);
         }
         self.check_lifetimes(fresh_for, problems);
+        if let Some(span) = self.finish_within {
+            let (shortest, longest) = (Duration::from_millis(1), Duration::from_secs(3600));
+            problems.span(&["finish_within"], span, shortest, longest);
+            if fresh_for.is_none() && !self.own_lifetimes && ladder.max_age().is_none() {
+                problems.add(
+                    "finish_within",
+                    "set on a contract that keeps nothing",
+                    "beside `fresh_for` or a stale rung: what comes late is for them",
+                    "add one of them, or remove it",
+                );
+            }
+        }
         let Some(window) = window else { return };
         problems.span(
             &["stale_while_revalidate"],
@@ -174,6 +190,12 @@ impl ReadContract {
     #[must_use]
     pub const fn soft_timeout(&self) -> Option<Duration> {
         self.refresh().soft_timeout
+    }
+
+    /// Returns how long work may go on whose attempt has run into its limit.
+    #[must_use]
+    pub const fn finish_within(&self) -> Option<Duration> {
+        self.refresh().finish_within
     }
 
     /// Returns how long beyond its lifetime a copy is served while a refresh runs.

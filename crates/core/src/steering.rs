@@ -2,15 +2,18 @@
 //! It exists so that all that changes rarely, and several things at once, lies behind the driver's one lock.
 //! It refuses to be touched by a healthy call, but for the one in each round that looks.
 
+use alloc::{collections::VecDeque, vec::Vec};
+
 use crate::{
     breaker::{Asker, Changes, Gate, Probe, Recovery, State, Transition, Trip},
     class::Verdict,
     contract::DependencyContract,
+    dependency::{Carried, CarriedOpening},
     limit::{
         learner::Learner,
         meter::{Lines, Meter, NO_LIMIT, WHOLE},
     },
-    ramp::{Outcome, Ramp, RampRules, Stage},
+    ramp::{Outcome, Ramp, RampEvent, RampRules, RampStep, Stage},
     time::Mono,
 };
 
@@ -25,7 +28,12 @@ pub struct Steering {
     concurrency: Option<u32>,
     /// The breaker is not closed, or was opened and the ramp has not ended.
     frozen: bool,
+    /// Steps of ramps that nobody has fetched; at most [`NEWS_MAX`], the newest.
+    news: VecDeque<RampEvent>,
 }
+
+/// More than a ramp has steps, as long as it does not go up and down.
+const NEWS_MAX: usize = 32;
 
 impl Steering {
     /// Makes the parts that the contract asks for, and sets the meter's first limit.
@@ -38,10 +46,11 @@ impl Steering {
                 recovery
             }
         });
-        let learner = contract
-            .learn()
-            .zip(meter)
-            .map(|(rules, meter)| Learner::new(*rules, contract.timeout(), seed, meter));
+        let learner = meter.map(|meter| match contract.learn() {
+            Some(rules) => Learner::new(*rules, contract.timeout(), seed, meter),
+            // A ramp alone is judged by what was usual before, too.
+            None => Learner::watching(contract.timeout(), seed, meter),
+        });
         Self {
             recovery,
             rules: contract.ramp().cloned(),
@@ -49,6 +58,7 @@ impl Steering {
             learner,
             concurrency: contract.concurrency(),
             frozen: false,
+            news: VecDeque::new(),
         }
     }
 
@@ -112,6 +122,7 @@ impl Steering {
     pub(crate) fn reset(&mut self, gate: &Gate, meter: Option<&Meter>, now: Mono) -> Option<Transition> {
         let transition = self.recovery.as_mut()?.reset(gate, now);
         if transition.is_none() && self.rules.is_some() {
+            self.ramp = None;
             self.opened(meter, now);
             self.closed(meter, now);
         }
@@ -125,11 +136,28 @@ impl Steering {
             let notes = meter.notes();
             let ratio = self.learner.as_ref().and_then(|learner| learner.ratio(&notes));
             let wait = ramp.wait();
-            match ramp.look(&notes, ratio, now) {
+            let before = ramp.stage();
+            let outcome = ramp.look(&notes, ratio, now);
+            let stage = ramp.stage();
+            match outcome {
                 Outcome::Held => {}
-                Outcome::Again => meter.wipe(),
-                Outcome::Moved => Self::stage(ramp.stage(), meter, now),
-                Outcome::Done { slow } => self.done(slow, meter, now),
+                Outcome::Again => {
+                    meter.wipe();
+                    self.say(RampStep::Held, stage, meter, now);
+                }
+                Outcome::Promoted | Outcome::RolledBack => {
+                    Self::stage(ramp, meter, now);
+                    let step = if outcome == Outcome::Promoted {
+                        RampStep::Promoted
+                    } else {
+                        RampStep::RolledBack
+                    };
+                    self.say(step, stage, meter, now);
+                }
+                Outcome::Done { slow } => {
+                    self.say(RampStep::Ended, before, meter, now);
+                    self.done(slow, meter, now);
+                }
                 Outcome::Failed => {
                     let opened = gate
                         .zip(self.recovery.as_mut())
@@ -164,6 +192,44 @@ impl Steering {
         self.learner.as_ref().and_then(Learner::limit)
     }
 
+    /// See [`crate::Dependency::export`].
+    pub(crate) fn export(&self, open: bool, next_probe: Option<Mono>) -> Carried {
+        let recovery = self.recovery.as_ref();
+        Carried {
+            open: recovery.filter(|_| open).map(|recovery| CarriedOpening {
+                next_probe,
+                since: recovery.changed_at(),
+            }),
+            openings: recovery.map_or(0, Recovery::openings),
+            ramp: self.ramp.as_ref().map(Ramp::carried),
+            load: self.learner.as_ref().map(Learner::carried),
+        }
+    }
+
+    /// See [`crate::Dependency::import`].
+    pub(crate) fn import(&mut self, carried: Carried, gate: Option<&Gate>, meter: Option<&Meter>, now: Mono) {
+        if let (Some(learner), Some(load), Some(meter)) = (&mut self.learner, carried.load, meter) {
+            learner.carry(load, meter, now);
+        }
+        if let (Some(recovery), Some(gate)) = (&mut self.recovery, gate) {
+            recovery.carry(gate, carried.openings, carried.open, now);
+            if carried.open.is_some() {
+                self.opened(meter, now);
+                return;
+            }
+        }
+        let (Some(before), Some(meter)) = (carried.ramp, meter) else {
+            return;
+        };
+        if let Some(ramp) = self.new_ramp(now).map(|ramp| ramp.resumed(before)) {
+            self.frozen = true;
+            Self::stage(&ramp, meter, now);
+            meter.draw(self.learner.as_ref().map_or(Lines::NONE, Learner::lines_of_ramp));
+            meter.look_again(now.after(ramp.wait()));
+            self.ramp = Some(ramp);
+        }
+    }
+
     /// Does what a change of the breaker's state asks for.
     fn followed(&mut self, meter: Option<&Meter>, transition: Option<Transition>) -> Option<Transition> {
         let change = transition?;
@@ -183,9 +249,11 @@ impl Steering {
             learner.freeze(meter, now);
         }
         self.frozen = true;
-        self.ramp = None;
+        if let Some(ramp) = self.ramp.take() {
+            self.say(RampStep::Reopened, ramp.stage(), meter, now);
+        }
         if let Some(ramp) = self.new_ramp(now) {
-            Self::stage(ramp.stage(), meter, now);
+            Self::stage(&ramp, meter, now);
         }
     }
 
@@ -194,7 +262,8 @@ impl Steering {
         match self.new_ramp(now) {
             None => self.done(false, meter, now),
             Some(ramp) => {
-                Self::stage(ramp.stage(), meter, now);
+                Self::stage(&ramp, meter, now);
+                self.say(RampStep::Begun, ramp.stage(), meter, now);
                 meter.draw(self.learner.as_ref().map_or(Lines::NONE, Learner::lines_of_ramp));
                 meter.look_again(now.after(ramp.wait()));
                 self.ramp = Some(ramp);
@@ -205,22 +274,40 @@ impl Steering {
     /// A ramp to what was borne before, or to what is declared; `None` where no ramp is declared.
     fn new_ramp(&self, now: Mono) -> Option<Ramp> {
         let declared = self.concurrency;
-        let ceiling = self.learner.as_ref().map_or(declared, |learner| {
-            let learned = learner.ceiling();
-            Some(declared.map_or(learned, |declared| declared.min(learned)))
-        });
+        let learned = self.learner.as_ref().and_then(Learner::known_ceiling);
+        let ceiling = match (declared, learned) {
+            (Some(declared), Some(learned)) => Some(declared.min(learned)),
+            (one, other) => one.or(other),
+        };
         self.rules
             .as_ref()
             .map(|rules| Ramp::new(rules.clone(), ceiling, now))
     }
 
-    fn stage(stage: Stage, meter: &Meter, now: Mono) {
+    fn stage(ramp: &Ramp, meter: &Meter, now: Mono) {
+        let stage = ramp.stage();
+        meter.set_back_at(Some(ramp.ends_at()));
         meter.set(stage.limit.unwrap_or(NO_LIMIT), stage.share_ppm, now);
+    }
+
+    fn say(&mut self, step: RampStep, stage: Stage, meter: &Meter, at: Mono) {
+        if self.news.len() >= NEWS_MAX {
+            self.news.pop_front();
+        }
+        self.news.push_back(RampEvent { at, step, stage });
+        meter.set_news(true);
+    }
+
+    /// Returns the steps that nobody has fetched, in their order.
+    pub(crate) fn take_news(&mut self, meter: &Meter) -> Vec<RampEvent> {
+        meter.set_news(false);
+        self.news.drain(..).collect()
     }
 
     fn done(&mut self, slow: bool, meter: &Meter, now: Mono) {
         let reached = self.ramp.take().and_then(|ramp| ramp.stage().limit);
         self.frozen = false;
+        meter.set_back_at(None);
         meter.set(NO_LIMIT, WHOLE, now);
         if let Some(learner) = &mut self.learner {
             learner.resume(reached.filter(|_| slow), meter, now);

@@ -122,6 +122,41 @@ impl Refreshed {
     }
 }
 
+/// What trying a stand-in beside a live answer came to; see [`exercise`](crate::ReadBuilder::exercise).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Exercised {
+    /// What it brought agrees with the live answer.
+    Agreed,
+    /// It does not.
+    Differed,
+    /// It brought nothing.
+    Failed,
+    /// It was not tried: the alternate's own permits, breaker or hold kept it away.
+    Refused,
+}
+
+impl Exercised {
+    /// Every word.
+    pub const ALL: [Self; 4] = [Self::Agreed, Self::Differed, Self::Failed, Self::Refused];
+
+    /// Returns the stable word.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Agreed => "agreed",
+            Self::Differed => "differed",
+            Self::Failed => "failed",
+            Self::Refused => "refused",
+        }
+    }
+}
+
+const EXERCISES: usize = Rung::ALL.len() * Exercised::ALL.len();
+
+fn exercise_cell(rung: Rung, end: Exercised) -> usize {
+    Ending::Answered(rung).index() * Exercised::ALL.len() + end as usize
+}
+
 /// The counters of one guard.
 #[derive(Debug)]
 pub(crate) struct GuardCounters {
@@ -129,6 +164,7 @@ pub(crate) struct GuardCounters {
     skipped: Counters<SKIPS>,
     not_kept: Counters<{ NotKept::ALL.len() }>,
     refreshed: Counters<{ Refreshed::ALL.len() }>,
+    exercised: Counters<EXERCISES>,
     joined: AtomicU64,
 }
 
@@ -139,6 +175,7 @@ impl GuardCounters {
             skipped: Counters::new(),
             not_kept: Counters::new(),
             refreshed: Counters::new(),
+            exercised: Counters::new(),
             joined: AtomicU64::new(0),
         }
     }
@@ -155,6 +192,10 @@ impl GuardCounters {
         self.not_kept.add(why as usize);
     }
 
+    pub(crate) fn exercised(&self, rung: Rung, end: Exercised) {
+        self.exercised.add(exercise_cell(rung, end));
+    }
+
     pub(crate) fn refreshed(&self, end: Refreshed) {
         self.refreshed.add(end as usize);
     }
@@ -169,6 +210,7 @@ impl GuardCounters {
             skipped: std::array::from_fn(|index| self.skipped.sum(index)),
             not_kept: std::array::from_fn(|index| self.not_kept.sum(index)),
             refreshed: std::array::from_fn(|index| self.refreshed.sum(index)),
+            exercised: std::array::from_fn(|index| self.exercised.sum(index)),
             joined: self.joined.load(Ordering::Relaxed),
         }
     }
@@ -196,6 +238,7 @@ pub struct Counts {
     skipped: [u64; SKIPS],
     not_kept: [u64; NotKept::ALL.len()],
     refreshed: [u64; Refreshed::ALL.len()],
+    exercised: [u64; EXERCISES],
     joined: u64,
 }
 
@@ -233,6 +276,12 @@ impl Counts {
     #[must_use]
     pub const fn not_kept(&self, why: NotKept) -> u64 {
         self.not_kept[why as usize]
+    }
+
+    /// Returns how often this rung was tried beside a live answer and it came to this.
+    #[must_use]
+    pub fn exercises(&self, rung: Rung, end: Exercised) -> u64 {
+        self.exercised[exercise_cell(rung, end)]
     }
 
     /// Returns how many refreshes came to this.

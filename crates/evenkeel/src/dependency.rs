@@ -5,9 +5,9 @@
 use std::{sync::Arc, time::Duration};
 
 use evenkeel_core::{
-    Asker, BreakerRules, Bulkhead, Class, Criticality, DependencyContract, DependencyDraft, Exclusive, Limit,
-    LimitRules, Mono, Now, OpenFor, Over, Problems, RampRules, Ratio, Refusal, Retry, Row, SlowRatio, Stage,
-    State, Steering, Transition,
+    Asker, BreakerRules, Bulkhead, Carried, Class, Criticality, DependencyContract, DependencyDraft,
+    Exclusive, Limit, LimitRules, Mono, Now, OpenFor, Over, Problems, RampRules, RampStep, Ratio, Refusal,
+    Retry, Row, SlowRatio, Stage, State, Steering, Transition,
 };
 use parking_lot::Mutex;
 
@@ -342,6 +342,7 @@ impl DependencyBuilder {
             engine: self.engine,
             attempts: Counters::new(),
             transitions: Counters::new(),
+            ramp_steps: Counters::new(),
             retries: RetryCounters::default(),
             line,
             shared,
@@ -362,6 +363,7 @@ pub(crate) struct Inner {
     pub(crate) seat: evenkeel_core::Dependency<Locked<Steering>>,
     attempts: AttemptCounters,
     transitions: Counters<3>,
+    ramp_steps: Counters<6>,
     pub(crate) retries: RetryCounters,
     /// Those who wait for a permit; only where the contract has a queue.
     pub(crate) line: Option<Arc<Line>>,
@@ -422,11 +424,17 @@ impl Inner {
         self.attempts.add(class.index());
     }
 
-    /// Counts and tells a change of the breaker's state.
+    /// Counts and tells a change of the breaker's state, and the steps of the ramp since the last time.
     pub(crate) fn changed(&self, transition: Option<Transition>) {
         if let Some(transition) = transition {
             self.transitions.add(transition.to as usize);
             self.engine.tell(&self.name, EventKind::Breaker(transition));
+            self.call_all();
+        }
+        for event in self.seat.ramp_events() {
+            self.ramp_steps.add(event.step as usize);
+            self.engine.tell(&self.name, EventKind::Ramp(event));
+            // Another stage has room for others.
             self.call_all();
         }
     }
@@ -555,6 +563,37 @@ impl Dependency {
     #[must_use]
     pub fn transitions(&self, to: State) -> u64 {
         self.0.transitions.sum(to as usize)
+    }
+
+    /// Returns how often a recovery ramp made this step.
+    #[must_use]
+    pub fn ramp_steps(&self, step: RampStep) -> u64 {
+        self.0.ramp_steps.sum(step as usize)
+    }
+
+    /// Returns what a successor of the same name and addresses should know: that it is open, where its ramp stands, what
+    /// it bears. For a contract that is loaded anew.
+    #[must_use]
+    pub fn export(&self) -> Carried {
+        self.0.seat.export()
+    }
+
+    /// Takes over what a predecessor by the same clock knew, as far as this contract has a use for it. For a dependency
+    /// that nobody has asked yet.
+    ///
+    /// ```
+    /// # use evenkeel::{Engine, State};
+    /// # fn contract(engine: &Engine) -> Result<evenkeel::Dependency, evenkeel::Problems> {
+    /// #     engine.dependency("stock").breaker(|breaker| breaker.consecutive(5)).build()
+    /// # }
+    /// let engine = Engine::system();
+    /// let (old, new) = (contract(&engine)?, contract(&engine)?);
+    /// new.import(old.export());
+    /// assert_eq!(new.status(), old.status());
+    /// # Ok::<(), evenkeel::Problems>(())
+    /// ```
+    pub fn import(&self, carried: Carried) {
+        self.0.seat.import(carried, self.0.engine.now().mono);
     }
 
     /// Closes the breaker by a person's word. Without a breaker, or when it is closed, only the word is noted.

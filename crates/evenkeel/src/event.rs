@@ -4,8 +4,10 @@
 
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
-use evenkeel_core::{HoldMode, Transition, Wall};
+use evenkeel_core::{HoldMode, RampEvent, Rung, Transition, Wall};
 use parking_lot::Mutex;
+
+use crate::counts::Exercised;
 
 /// Something that happened to a guard or a dependency.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,6 +25,8 @@ pub struct Event {
 pub enum EventKind {
     /// A circuit breaker changed its state.
     Breaker(Transition),
+    /// A recovery ramp went a step on, or back.
+    Ramp(RampEvent),
     /// An operator put a hold on.
     Held {
         /// The forced mode.
@@ -40,6 +44,13 @@ pub enum EventKind {
         mode: HoldMode,
         /// Who; `None` when it expired.
         by: Option<String>,
+    },
+    /// A rung that was well was tried beside a live answer, and did not do: it failed, or what it brought differs.
+    Exercised {
+        /// The alternate or the default.
+        rung: Rung,
+        /// [`Exercised::Failed`] or [`Exercised::Differed`].
+        came_to: Exercised,
     },
     /// An operator reset a circuit breaker.
     Reset {

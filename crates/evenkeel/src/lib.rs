@@ -171,14 +171,15 @@ mod until;
 
 pub use answer::{Answer, Misuse, Unanswered};
 pub use clock::{Clock, ManualClock};
-pub use counts::{Counts, NotKept, Refreshed, RetryCounts};
+pub use counts::{Counts, Exercised, NotKept, Refreshed, RetryCounts};
 pub use dependency::{BreakerBuilder, Dependency, DependencyBuilder, DependencyStatus};
 pub use engine::{Engine, Resource};
 pub use evenkeel_core::{
-    Advice, BreakerRules, Cause, Class, Criticality, DependencyContract, Ending, Facts, HoldMode, Keep,
-    Ladder, LimitRules, Mono, Now, OpenFor, Outage, Over, Problem, Problems, QueueRules, RampRules, Ratio,
-    ReadContract, Reason, RetryRules, Row, Rung, RungRule, Skipped, Skips, SlowRatio, Stage, State, Table,
-    Transition, TripRule, Verdict, Wall, WhenBusy,
+    Advice, BreakerRules, Carried, CarriedLoad, CarriedOpening, CarriedRamp, Cause, Class, Criticality,
+    DependencyContract, Ending, Facts, HoldMode, Keep, Ladder, LimitRules, Mono, Now, OpenFor, Outage, Over,
+    Problem, Problems, QueueRules, RampEvent, RampRules, RampStep, Ratio, ReadContract, Reason, RetryRules,
+    Row, Rung, RungRule, Skipped, Skips, SlowRatio, Stage, State, Table, Transition, TripRule, Verdict, Wall,
+    WhenBusy,
 };
 pub use event::{Event, EventKind};
 pub use hold::Hold;

@@ -88,7 +88,11 @@ impl Stage {
         let events = self.engine.drain_events();
         let breaker = events.into_iter().filter_map(|event| match event.kind {
             EventKind::Breaker(change) => Some((change.from, change.to, change.cause)),
-            EventKind::Held { .. } | EventKind::Released { .. } | EventKind::Reset { .. } => None,
+            EventKind::Ramp(_)
+            | EventKind::Held { .. }
+            | EventKind::Released { .. }
+            | EventKind::Reset { .. }
+            | EventKind::Exercised { .. } => None,
         });
         breaker.collect()
     }

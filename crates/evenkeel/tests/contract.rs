@@ -7,9 +7,9 @@ mod support;
 use std::{collections::BTreeSet, fmt::Write as _, time::Duration};
 
 use evenkeel::{
-    Advice, BreakerBuilder, Class, Criticality, DependencyBuilder, Engine, Hold, HoldMode, Keep, LimitRules,
-    ManualClock, Memory, Over, Problem, RampRules, Read, ReadBuilder, RetryRules, Row, Terms, Verdict,
-    WhenBusy, default, stale,
+    Advice, BreakerBuilder, Class, Criticality, DependencyBuilder, Engine, Exercised, Hold, HoldMode, Keep,
+    LimitRules, ManualClock, Memory, Over, Problem, RampRules, Read, ReadBuilder, RetryRules, Row, Rung,
+    Terms, Verdict, WhenBusy, default, stale,
 };
 use support::{Fail, MS, Origin, SECOND, engine, settle, wall};
 
@@ -93,6 +93,10 @@ async fn day(clock: &ManualClock, guard: &Read<u32, Fail>) -> String {
         lasts: None,
     };
     note("a hold", &guard.hold(hold).is_ok());
+    note(
+        "exercises",
+        &Exercised::ALL.map(|end| guard.counts().exercises(Rung::Default, end)),
+    );
     diary
 }
 
@@ -236,7 +240,17 @@ const SETTINGS: &[(&str, Change, Change)] = &[
         |_, b| b.refresh_ahead(),
     ),
     ("jitter", |_, b| b.fresh_for(SECOND), |_, b| b.jitter(500_000)),
+    (
+        "exercise",
+        |_, b| b.concurrency(1).ladder([default(|| 1)]),
+        |_, b| b.exercise(1_000_000, |_, _, _| true),
+    ),
     ("cool_down", |_, b| b.coalesce(), |_, b| b.cool_down(SECOND)),
+    (
+        "finish_within",
+        |_, b| b.concurrency(8).timeout(100 * MS).ladder([stale(60 * SECOND)]),
+        |_, b| b.finish_within(SECOND),
+    ),
     (
         "soft_timeout",
         |_, b| b.timeout(2 * SECOND).ladder([stale(60 * SECOND)]),
@@ -418,6 +432,7 @@ fn no_setting_is_missing_from_the_lists_above() {
     let read = concat!(
         include_str!("../src/read/builder.rs"),
         include_str!("../src/read/build_refresh.rs"),
+        include_str!("../src/read/exercise.rs"),
     );
     let dependency = concat!(
         include_str!("../src/dependency.rs"),

@@ -295,10 +295,7 @@ async fn case_033_after_a_429_no_copy_is_refreshed_before_its_time() {
     clock.advance(SECOND * 2);
     call("other", Err(Fail::Busy)).await.unwrap_err();
     let left_alone = call("kept", Ok(2)).await.unwrap();
-    assert_eq!(
-        (left_alone.value, left_alone.reason),
-        (1, Some(Reason::AtCapacity))
-    );
+    assert_eq!((left_alone.value, left_alone.reason), (1, Some(Reason::CoolDown)));
     settle().await;
     assert_eq!(asked.load(Ordering::Relaxed), 2);
     clock.advance(SECOND * 10);

@@ -53,7 +53,11 @@ impl Stage {
         let events = self.engine.drain_events();
         let changes = events.into_iter().filter_map(|event| match event.kind {
             EventKind::Breaker(change) => Some((change.cause, change.rule)),
-            EventKind::Held { .. } | EventKind::Released { .. } | EventKind::Reset { .. } => None,
+            EventKind::Ramp(_)
+            | EventKind::Held { .. }
+            | EventKind::Released { .. }
+            | EventKind::Reset { .. }
+            | EventKind::Exercised { .. } => None,
         });
         changes.collect()
     }

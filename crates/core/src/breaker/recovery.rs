@@ -13,6 +13,7 @@ use crate::{
         gate::{Gate, State, Trip, TripRule},
     },
     class::{Class, Verdict},
+    dependency::CarriedOpening,
     rng::Rng,
     time::Mono,
 };
@@ -147,6 +148,28 @@ impl Recovery {
     /// Forgets the openings: all traffic is back.
     pub const fn proven(&mut self) {
         self.openings = 0;
+    }
+
+    /// Returns how often it has opened in a row without a proven recovery in between.
+    #[must_use]
+    pub const fn openings(&self) -> u32 {
+        self.openings
+    }
+
+    /// Takes over from a predecessor: how often it had opened, and whether it is open still.
+    pub(crate) fn carry(&mut self, gate: &Gate, openings: u32, open: Option<CarriedOpening>, now: Mono) {
+        self.openings = openings;
+        let Some(CarriedOpening { next_probe, since }) = open else {
+            return;
+        };
+        if gate.trip().is_some() {
+            self.changed_at = since;
+            gate.set_next_probe(match self.rules.open_for {
+                OpenFor::Manual => None,
+                // Whoever waited for a person is probed by itself from now on.
+                OpenFor::Timed { .. } => next_probe.or(Some(now)),
+            });
+        }
     }
 
     /// Opens a closed breaker whose ramp failed. Returns nothing if it is not closed.

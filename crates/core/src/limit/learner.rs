@@ -9,6 +9,7 @@
 use core::time::Duration;
 
 use crate::{
+    dependency::CarriedLoad,
     limit::{
         LimitRules,
         meter::{Lines, Meter, NO_LIMIT, Notes, WHOLE, micros},
@@ -66,6 +67,8 @@ fn cut_from(limit: u32) -> u64 {
 #[derive(Debug)]
 pub(crate) struct Learner {
     rules: LimitRules,
+    /// It only learns what is usual and what is borne, and limits nothing.
+    watches: bool,
     /// What a caller waits in vain where no baseline is known, in microseconds.
     patience: u64,
     /// The mean latency of a dependency that is little used, in microseconds; `None` until it is known.
@@ -79,7 +82,7 @@ pub(crate) struct Learner {
     cold: bool,
     step: u32,
     round_began: Mono,
-    /// How many answers there were when last there was a new one, and when that was; or when last so little was in
+    /// How many answers and leavers there were when last there was a new one, and when that was; or when last so little was in
     /// flight that no answer says nothing.
     alive: (u64, Mono),
     helpless: u32,
@@ -95,6 +98,7 @@ impl Learner {
         let patience = timeout.map_or(u64::MAX, micros) / 2;
         let learner = Self {
             rules,
+            watches: false,
             patience,
             baseline: None,
             usual: 0,
@@ -115,18 +119,32 @@ impl Learner {
         learner
     }
 
+    /// One that limits nothing, for a ramp without a learned limit.
+    pub(crate) fn watching(timeout: Option<Duration>, seed: u64, meter: &Meter) -> Self {
+        let mut learner = Self::new(LimitRules::DEFAULT, timeout, seed, meter);
+        learner.watches = true;
+        learner.limit = None;
+        learner.cold = false;
+        learner.patience = u64::MAX;
+        meter.set(NO_LIMIT, WHOLE, Mono::from_nanos(i64::MIN));
+        meter.draw(learner.lines());
+        learner
+    }
+
     /// Looks at the notes, and returns when to look again.
     pub(crate) fn look(&mut self, meter: &Meter, now: Mono) -> Mono {
         let notes = meter.notes();
         let answers = notes.answers().calls;
         let in_flight = meter.in_flight();
-        if answers != self.alive.0 || in_flight <= (self.borne() / 2).max(1) {
-            self.alive = (answers, now);
+        // Who leaves early takes an answer along that would have come.
+        let seen = answers + u64::from(notes.left);
+        if seen != self.alive.0 || in_flight <= (self.borne() / 2).max(1) {
+            self.alive = (seen, now);
         }
         let age = now.since(self.round_began);
         if (answers >= ROUND_ANSWERS && age >= self.round()) || (answers > 0 && age >= ROUND_LONGEST) {
             self.judge(notes, meter, now);
-        } else if self.is_silent(in_flight, now) {
+        } else if !self.watches && self.is_silent(in_flight, now) {
             // What was borne stays: a pause that ends by itself shall cost little. Beyond that, a cut by half.
             self.engage(self.ceiling().max(in_flight / 2), meter, now);
         }
@@ -142,21 +160,53 @@ impl Learner {
         }
     }
 
+    /// The same, as far as anything is known or a limit is learned.
+    pub(crate) fn known_ceiling(&self) -> Option<u32> {
+        (!self.watches || self.borne > 0).then(|| self.ceiling())
+    }
+
+    /// What a successor should know.
+    pub(crate) const fn carried(&self) -> CarriedLoad {
+        CarriedLoad {
+            baseline: self.baseline,
+            usual: self.usual,
+            borne: self.borne,
+            limit: self.limit,
+        }
+    }
+
+    /// Takes over from a predecessor. What it did not know leaves this one as it is.
+    pub(crate) fn carry(&mut self, load: CarriedLoad, meter: &Meter, now: Mono) {
+        if load.baseline.is_none() {
+            return;
+        }
+        self.cold = false;
+        self.baseline = load.baseline;
+        self.usual = load.usual;
+        self.borne = load.borne;
+        let limit = load.limit.map(|limit| limit.max(self.rules.floor));
+        self.apply(limit.filter(|_| !self.watches), meter, now);
+        self.alive = (0, now);
+    }
+
     /// Starts over after a ramp: at the ceiling, or at the limit of a stage that was `slow`. It is judged from now on.
     pub(crate) fn resume(&mut self, slow: Option<u32>, meter: &Meter, now: Mono) {
         if let Some(limit) = slow {
             // More than the stage that was slow cannot have been borne since the outage.
             self.borne = self.borne.min(u64::from(limit) * 1024);
         }
-        let limit = slow.unwrap_or_else(|| self.ceiling());
+        let limit = slow.unwrap_or_else(|| self.ceiling()).max(self.rules.floor);
         self.cold = false;
         self.step = STEP_FIRST;
-        self.apply(Some(limit.max(self.rules.floor)), meter, now);
+        self.apply((!self.watches).then_some(limit), meter, now);
         self.alive = (0, now);
     }
 
     /// The dependency asked to be left alone: a tenth less.
     pub(crate) fn busy(&mut self, meter: &Meter, now: Mono) {
+        if self.watches {
+            return;
+        }
         let from = self.limit.unwrap_or_else(|| meter.in_flight().saturating_add(1));
         self.cold = false;
         self.apply(Some((from - from.div_ceil(10)).max(self.rules.floor)), meter, now);
@@ -210,6 +260,12 @@ impl Learner {
         self.learn_usual(&notes);
         let ratio = self.ratio(&notes).unwrap_or(EVEN);
         self.round_began = now;
+        if self.watches {
+            meter.wipe();
+            self.alive.0 = 0;
+            meter.draw(self.lines());
+            return;
+        }
         if self.dipping {
             self.dipping = false;
             self.believe(ratio);

@@ -189,6 +189,7 @@ fn an_exact_read_has_neither_windows_nor_lifetimes() {
                 refresh_ahead: true,
                 jitter_ppm: 1,
                 cool_down: None,
+                finish_within: Some(S),
             },
         )
     };
@@ -199,6 +200,7 @@ fn an_exact_read_has_neither_windows_nor_lifetimes() {
         "soft_timeout",
         "refresh_ahead",
         "jitter",
+        "finish_within",
     ] {
         assert!(found.contains(&setting.into()), "{setting}");
     }
@@ -248,6 +250,25 @@ fn what_is_about_lifetimes_needs_one_and_stays_in_its_range() {
         ..rules
     };
     assert_eq!(with(Some(S), past), ["jitter", "cool_down"]);
+}
+
+#[test]
+fn work_may_only_go_on_for_a_while_and_where_its_answer_has_a_use() {
+    let with = |span, max_age, fresh_for| {
+        let rules = RefreshRules {
+            finish_within: Some(span),
+            ..RefreshRules::default()
+        };
+        places(ReadDraft {
+            fresh_for,
+            ..draft(max_age, rules)
+        })
+    };
+    assert_eq!(with(S, Some(S), None), [""; 0]);
+    assert_eq!(with(S * 3600, None, Some(S)), [""; 0]);
+    assert_eq!(with(S, None, None), ["finish_within"]);
+    assert_eq!(with(S * 3600 + NS, None, Some(S)), ["finish_within"]);
+    assert_eq!(with(Duration::ZERO, None, Some(S)), ["finish_within"]);
 }
 
 #[test]

@@ -62,10 +62,11 @@ where
     ) -> Attempted<T, E>
     where
         F: FnOnce(Call<'static>, Option<Permit<'static>>) -> Fut,
-        Fut: Future<Output = Result<T, E>>,
+        Fut: Future<Output = Result<T, E>> + Send + 'static,
     {
-        let first = self.attempt(key, ticket, work).await;
-        match retries {
+        let (first, goes_on) = self.attempt_and_finish(key, ticket, work).await;
+        // What goes on may yet bring the answer; to ask once more beside it would be twice the load.
+        match retries.filter(|_| !goes_on) {
             // Boxed: what few calls need is not to be carried by all.
             Some(retries) => Box::pin(self.again(key, ticket, first, retries)).await,
             None => first,

@@ -56,9 +56,9 @@ pub(crate) type AskOnce<'c, T, E> =
 
 /// The alternate as one call sees it.
 pub(crate) struct Spare<'c, T, E> {
-    dependency: &'c Arc<dependency::Inner>,
-    outlives: bool,
-    work: &'c AskOnce<'c, T, E>,
+    pub(super) dependency: &'c Arc<dependency::Inner>,
+    pub(super) outlives: bool,
+    pub(super) work: &'c AskOnce<'c, T, E>,
 }
 
 impl<T, E, S> ReadBuilder<T, Classifier<E>, S> {

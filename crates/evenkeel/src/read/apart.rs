@@ -29,7 +29,7 @@ where
         work: F,
     ) where
         F: FnOnce(Call<'static>, Option<Permit<'static>>) -> Fut,
-        Fut: Future<Output = Result<T, E>>,
+        Fut: Future<Output = Result<T, E>> + Send + 'static,
     {
         let attempted = {
             let mut attempt = pin!(self.attempts(key, &mut ticket, retries, work));

@@ -109,6 +109,19 @@ impl<T, C, S> ReadBuilder<T, C, S> {
         self
     }
 
+    /// Lets work that runs into the timeout (or deadline) go on for up to this long, in the background, and keeps the answer
+    /// that it brings: 1 ms to 1 h. Without this it is dropped where it stands.
+    ///
+    /// To its caller and to the breaker the attempt has timed out either way. Its permit stays in use until the work has
+    /// ended, so what goes on counts against [`concurrency`](Self::concurrency) (or the learned limit), of which one has
+    /// to be declared: at that cap new calls are refused. It is not retried. Only work that owns what it needs can go on;
+    /// what a caller drops who leaves before the limit is dropped. [`Counts::refreshes`](crate::Counts::refreshes) says
+    /// what came of it.
+    pub fn finish_within(mut self, span: Duration) -> Self {
+        self.draft.refresh.finish_within = Some(span);
+        self
+    }
+
     /// Looks for a copy before asking, although no [`fresh_for`](Self::fresh_for) is declared: the data brings its own
     /// lifetimes, by [`Terms::lifetime`](crate::Terms::lifetime), as HTTP responses do. A copy that brings none asks.
     pub fn own_lifetimes(mut self) -> Self {
@@ -119,6 +132,16 @@ impl<T, C, S> ReadBuilder<T, C, S> {
 
 /// Adds a problem for each setting that only shows as one beside the contract with the dependency.
 pub(super) fn check_beside(read: &ReadContract, dependency: &DependencyContract, problems: &mut Problems) {
+    let is_capped = dependency.concurrency().is_some() || dependency.learn().is_some();
+    let is_timed = dependency.timeout().is_some() || read.deadline().is_some();
+    if read.finish_within().is_some() && !(is_capped && is_timed) {
+        problems.add(
+            "read.finish_within",
+            "set without a limit that ends attempts, or without one of how many there are",
+            "beside a timeout or deadline, and `concurrency` or a learned limit",
+            "declare them: what goes on counts as in flight, and has to have a cap",
+        );
+    }
     let Some(soft) = read.soft_timeout() else { return };
     match dependency.timeout() {
         Some(timeout) if timeout <= soft => problems.add(

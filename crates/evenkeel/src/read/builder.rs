@@ -5,7 +5,7 @@
 use std::{fmt, marker::PhantomData, mem, sync::Arc, time::Duration};
 
 use evenkeel_core::{
-    Advice, Class, Criticality, Keep, LimitRules, Problem, Problems, RampRules, ReadDraft, RetryRules, Row,
+    Advice, Class, Criticality, LimitRules, Problem, Problems, RampRules, ReadDraft, RetryRules, Row,
     RungRule, WhenBusy,
 };
 
@@ -17,7 +17,7 @@ use crate::{
     hold::HoldSlot,
     key::{self, Scope},
     memory::Memory,
-    read::{Read, build_refresh, draws::Draws, shared::Inner},
+    read::{Read, build_refresh, draws::Draws, exercise::Exercise, shared::Inner, terms::Terms},
 };
 
 /// One rung of a ladder with what it needs. Made by [`stale`] and [`default`].
@@ -46,25 +46,6 @@ pub const fn stale<T>(max_age: Duration) -> LadderRung<T> {
 /// A declared constant, or the result of a cheap local function that calls nobody. Last in a ladder.
 pub fn default<T>(make: impl Fn() -> T + Send + Sync + 'static) -> LadderRung<T> {
     LadderRung(Kind::Default(Box::new(make)))
-}
-
-/// What a value says about its own snapshot. See [`ReadBuilder::terms`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Terms {
-    /// Whether it may be kept.
-    pub keep: Keep,
-    /// A limit on its total age that came with it; the lower of this and the contract's holds.
-    pub own_limit: Option<Duration>,
-    /// It forbids being served stale. While it is fresh it may be served.
-    pub stale_forbidden: bool,
-    /// How old it was already when the attempt began, such as an `Age` header.
-    pub already: Duration,
-    /// How long it counts as fresh, in place of the guard's [`fresh_for`](ReadBuilder::fresh_for). It has an effect
-    /// where that is declared, or [`own_lifetimes`](ReadBuilder::own_lifetimes).
-    pub lifetime: Option<Duration>,
-    /// How long beyond its lifetime it permits being served while a refresh runs, also without a stale rung; the lower
-    /// of this and [`stale_while_revalidate`](ReadBuilder::stale_while_revalidate) holds. `None` leaves it to that.
-    pub revalidate: Option<Duration>,
 }
 
 /// No classifier yet: such a contract cannot be built.
@@ -113,6 +94,7 @@ pub struct ReadBuilder<T, C = Unclassified, S = ()> {
     share_if: Of<T, bool>,
     weigh: Of<T, usize>,
     memory: Option<Memory<T>>,
+    pub(super) exercise: Option<Exercise<T>>,
     /// Set by [`crate::Pass`]: its work keeps the time itself.
     untimed: bool,
     classify: C,
@@ -146,6 +128,7 @@ impl<T> ReadBuilder<T> {
             share_if: None,
             weigh: None,
             memory: None,
+            exercise: None,
             untimed: false,
             classify: Unclassified(()),
             scope: PhantomData,
@@ -186,6 +169,7 @@ impl<T, C, S> ReadBuilder<T, C, S> {
             share_if: self.share_if,
             weigh: self.weigh,
             memory: self.memory,
+            exercise: self.exercise,
             untimed: self.untimed,
             classify: classify(self.classify),
             scope: PhantomData,
@@ -469,6 +453,7 @@ impl<T, C, S> ReadBuilder<T, C, S> {
                 "add it, or remove this",
             );
         }
+        self.check_exercise(problems);
         let stale = |rule: &RungRule| matches!(rule, RungRule::Stale { .. });
         let keeps = self.draft.fresh_for.is_some()
             || self.draft.refresh.own_lifetimes
@@ -583,6 +568,7 @@ impl<T, C, S> ReadBuilder<T, C, S> {
             flights: (contract.coalesce() || contract.refreshes()).then(|| Arc::new(Flights::new())),
             copy_error: copy,
             untimed: self.untimed,
+            exercise: self.exercise,
             draws: Draws::new(self.engine.draw_seed()),
             contract,
         };

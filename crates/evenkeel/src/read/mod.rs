@@ -9,6 +9,8 @@ mod attempt;
 mod build_refresh;
 mod builder;
 mod draws;
+mod exercise;
+mod finish;
 mod held;
 mod owned;
 mod refresh;
@@ -17,14 +19,16 @@ mod running;
 mod seat;
 mod shared;
 mod slow;
+mod terms;
 
 use std::{fmt, marker::PhantomData, pin::pin, sync::Arc, time::SystemTime};
 
 use evenkeel_core::{Asker, Criticality, Mono, Problems, ReadContract, Reason, Refusal, Step};
 
 pub use alternate::AlternateBuilder;
-pub use builder::{Classified, Classifier, LadderRung, ReadBuilder, Terms, Unclassified, default, stale};
+pub use builder::{Classified, Classifier, LadderRung, ReadBuilder, Unclassified, default, stale};
 pub use held::{Bring, Held, Moment, Together};
+pub use terms::Terms;
 
 use crate::{
     answer::{Answer, Unanswered},

@@ -124,10 +124,7 @@ where
         F: FnOnce(Call<'static>, Option<Permit<'static>>) -> Fut,
         Fut: Future<Output = Result<T, E>>,
     {
-        let mut end = Counted {
-            guard: &self,
-            end: Refreshed::Failed,
-        };
+        let mut end = Counted::new(&self);
         ticket.apart = true;
         let attempted = self.attempt(key.as_ref(), &mut ticket, work).await;
         end.end = match &attempted {
@@ -155,9 +152,19 @@ impl<T, E> Inner<T, E> {
 }
 
 /// Counts what a refresh came to, also when its work breaks.
-struct Counted<'g, T, E> {
+pub(super) struct Counted<'g, T, E> {
     guard: &'g Inner<T, E>,
-    end: Refreshed,
+    pub(super) end: Refreshed,
+}
+
+impl<'g, T, E> Counted<'g, T, E> {
+    /// Starts with the worst.
+    pub(super) const fn new(guard: &'g Inner<T, E>) -> Self {
+        Self {
+            guard,
+            end: Refreshed::Failed,
+        }
+    }
 }
 
 impl<T, E> Drop for Counted<'_, T, E> {

@@ -298,6 +298,9 @@ where
         joined: bool,
         tail: Option<Arc<Tail>>,
     ) -> End<T, E> {
+        if self.guard.exercise.is_some() && !joined && tail.is_none() {
+            self.exercise(&value);
+        }
         let answer = self.answered(Rung::Live, value, began, tail);
         answer.map(|answer| Answer {
             joined,

@@ -15,7 +15,7 @@ use crate::{
     hold::{self, HoldSlot},
     key::{self, EmptyScopePart, Key, Scope},
     memory::{Entry, Memory, Put},
-    read::{builder::Terms, draws::Draws},
+    read::{draws::Draws, exercise::Exercise, terms::Terms},
     tail,
 };
 
@@ -45,6 +45,7 @@ pub(crate) struct Inner<T, E> {
     /// The work keeps the time: no limit of the dependency's ends its attempts.
     pub(crate) untimed: bool,
     pub(crate) draws: Draws,
+    pub(crate) exercise: Option<Exercise<T>>,
 }
 
 impl<T, E> Inner<T, E> {
@@ -173,6 +174,11 @@ pub(crate) enum Kept {
 }
 
 impl Kept {
+    /// Tells whether it is the snapshot now.
+    pub(crate) const fn is_yes(self) -> bool {
+        matches!(self, Self::Yes)
+    }
+
     /// Returns up to when the old snapshot must have been observed to be superseded.
     pub(crate) const fn supersedes(self) -> Option<Mono> {
         match self {

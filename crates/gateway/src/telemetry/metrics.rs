@@ -4,7 +4,9 @@
 
 use std::{fmt, sync::Arc};
 
-use evenkeel::{Class, Counts, Dependency, Ending, Now, Reason, Refreshed, Rung, Skipped, State, WhenBusy};
+use evenkeel::{
+    Class, Counts, Dependency, Ending, Now, RampStep, Reason, Refreshed, Rung, Skipped, State, WhenBusy,
+};
 use prometheus_client::{
     collector::Collector,
     encoding::{DescriptorEncoder, prometheus_text},
@@ -250,7 +252,14 @@ impl Scrape {
                 .map_or(100, |stage| u64::from(stage.share_ppm / 10_000));
             (vec![*name], share)
         });
-        out.write(&series::RAMP_SHARE, shares)
+        out.write(&series::RAMP_SHARE, shares)?;
+        let steps = self.app.dependencies.iter().map(|(one, _)| one);
+        let steps = steps
+            .filter(|one| one.contract().ramp().is_some())
+            .flat_map(|one| {
+                RampStep::ALL.map(|step| (vec![one.name(), step.as_str()], one.ramp_steps(step)))
+            });
+        out.write(&series::RAMP_STEPS, steps)
     }
 
     fn gateway(&self, out: &mut Out<'_>) -> fmt::Result {

@@ -5,7 +5,7 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use evenkeel::{Cause, Class, Event, EventKind, Mono, Transition};
+use evenkeel::{Cause, Class, Event, EventKind, Mono, RampStep, Transition};
 
 use super::line::{Level, Line};
 use crate::config::units::show_duration;
@@ -46,6 +46,15 @@ impl Outages {
     ) -> Option<Line> {
         let (level, word, more) = match &event.kind {
             EventKind::Breaker(transition) => self.breaker(&event.name, transition, blame)?,
+            // Several in each recovery: they are counted, and the last one is told.
+            EventKind::Ramp(event) if event.step != RampStep::Ended => return None,
+            EventKind::Ramp(event) => {
+                let limit = event
+                    .stage
+                    .limit
+                    .map_or_else(|| "none".to_owned(), |limit| limit.to_string());
+                (Level::Info, "ramp-ended", vec![("limit", limit)])
+            }
             EventKind::Held { mode, by, why, lasts } => {
                 let lasts = lasts.map_or_else(|| "until-released".to_owned(), show_duration);
                 let fields = vec![
@@ -64,6 +73,14 @@ impl Outages {
                     vec![("mode", mode.as_str().to_owned()), ("by", by)],
                 )
             }
+            EventKind::Exercised { rung, came_to } => (
+                Level::Warn,
+                "exercised",
+                vec![
+                    ("rung", rung.as_str().to_owned()),
+                    ("came-to", came_to.as_str().to_owned()),
+                ],
+            ),
             EventKind::Reset { by, why } => (
                 Level::Info,
                 "reset",

@@ -153,6 +153,11 @@ pub(super) const RAMP_STAGE: Series = gauge(
     &["dependency"],
     "Which stage of the ramp is under way, from 1; 0 while none is",
 );
+pub(super) const RAMP_STEPS: Series = counter(
+    "evenkeel_ramp_steps",
+    &["dependency", "step"],
+    "What ramps did: begun, promoted, held, rolled-back, ended, reopened",
+);
 pub(super) const RAMP_SHARE: Series = gauge(
     "evenkeel_ramp_share_percent",
     &["dependency"],
@@ -268,6 +273,7 @@ pub const ALL: &[Series] = &[
     LEARNED_LIMIT,
     RAMP_STAGE,
     RAMP_SHARE,
+    RAMP_STEPS,
     RESOURCE_IN_USE,
     RESOURCE_LIMIT,
     IDLE_CONNECTIONS,

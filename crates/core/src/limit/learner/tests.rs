@@ -113,6 +113,21 @@ fn neither_a_baseline_and_a_quarter_of_silence_nor_what_was_borne_is_passed_for_
 }
 
 #[test]
+fn callers_who_leave_early_make_no_silence() {
+    let mut bench = silent(40, 10);
+    let entry = Entry {
+        began: bench.now,
+        in_flight: 1,
+    };
+    for millis in [20, 40, 60, 80] {
+        let now = bench.now.after(MS * millis);
+        bench.meter.note(entry, Told::Nothing, now);
+        bench.learner.look(&bench.meter, now);
+        assert_eq!(bench.learner.limit(), None, "{millis}");
+    }
+}
+
+#[test]
 fn a_page_that_is_turned_in_a_silence_is_no_answer() {
     let mut bench = silent(40, 10);
     let entry = Entry {

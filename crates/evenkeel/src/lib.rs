@@ -147,6 +147,7 @@
 //! [`Read::seed`] and [`Read::forget`] put a snapshot in and take it out.
 
 mod answer;
+mod breaker;
 pub mod classify;
 mod clock;
 mod counts;
@@ -165,14 +166,18 @@ mod parked;
 mod pass;
 mod read;
 mod retired;
+mod synthetic;
 mod tail;
 mod ticket;
+#[cfg(feature = "tower")]
+pub mod tower;
 mod until;
 
 pub use answer::{Answer, Misuse, Unanswered};
+pub use breaker::BreakerBuilder;
 pub use clock::{Clock, ManualClock};
 pub use counts::{Counts, Exercised, NotKept, Refreshed, RetryCounts};
-pub use dependency::{BreakerBuilder, Dependency, DependencyBuilder, DependencyStatus};
+pub use dependency::{Dependency, DependencyBuilder, DependencyStatus};
 pub use engine::{Engine, Resource};
 pub use evenkeel_core::{
     Advice, BreakerRules, Carried, CarriedLoad, CarriedOpening, CarriedRamp, Cause, Class, Criticality,

@@ -12,6 +12,7 @@ mod forward;
 mod framing;
 mod given;
 mod handle;
+mod health;
 mod keep;
 mod labels;
 mod limits;

@@ -8,7 +8,7 @@ use std::{
     collections::VecDeque,
     future::{Ready, ready},
     pin::Pin,
-    sync::{Arc, Mutex},
+    sync::Arc,
     task::{Context, Poll},
 };
 
@@ -19,6 +19,7 @@ use evenkeel::{
 };
 use http::{HeaderMap, Method, Request, Response, request::Parts};
 use http_body::{Body, Frame};
+use parking_lot::Mutex;
 use support::{Fail, SECOND, engine};
 use tower_layer::Layer as _;
 use tower_service::Service;
@@ -62,7 +63,7 @@ impl Service<Request<()>> for Origin {
     }
 
     fn call(&mut self, request: Request<()>) -> Self::Future {
-        let mut inside = self.0.lock().unwrap();
+        let mut inside = self.0.lock();
         inside.asked.push(request.headers().clone());
         ready(inside.says.clone())
     }
@@ -123,11 +124,11 @@ impl Stage {
     }
 
     fn says(&self, status: u16, headers: &[(&'static str, &'static str)], body: &'static str) {
-        self.origin.0.lock().unwrap().says = Ok(response(status, headers, &[Ok(body)]));
+        self.origin.0.lock().says = Ok(response(status, headers, &[Ok(body)]));
     }
 
     fn fails(&self, by: Fail) {
-        self.origin.0.lock().unwrap().says = Err(by);
+        self.origin.0.lock().says = Err(by);
     }
 
     async fn send(&self, request: Request<()>) -> Result<Response<Given<Pieces>>, Fail> {
@@ -291,7 +292,7 @@ async fn a_body_that_breaks_off_is_an_outage_and_never_a_short_answer() {
     stage.says(200, &[], "chair");
     stage.get(&[]).await;
     let broken = response(200, &[], &[Ok("cha"), Err(Fail::Down)]);
-    stage.origin.0.lock().unwrap().says = Ok(broken);
+    stage.origin.0.lock().says = Ok(broken);
     let old = stage.get(&[]).await;
     assert_eq!(old.short(), (200, "stale", "0", "chair"));
     assert!(old.field("degraded").ends_with(";reason=cut"));
@@ -307,7 +308,7 @@ async fn a_body_that_breaks_off_is_an_outage_and_never_a_short_answer() {
 async fn a_body_is_read_up_to_its_limit_and_one_byte_more_is_a_fault() {
     let mut stage = Stage::new(false);
     let pieces = response(200, &[], &[Ok("cha"), Ok("i"), Ok("r")]);
-    stage.origin.0.lock().unwrap().says = Ok(pieces);
+    stage.origin.0.lock().says = Ok(pieces);
     stage.body_max = 5;
     assert_eq!(stage.get(&[]).await.short(), (200, "fresh", "-", "chair"));
     stage.body_max = 4;
@@ -390,7 +391,7 @@ async fn conditions_are_taken_off_the_request_and_evaluated_on_the_answer() {
         (told.status, told.body.as_str(), told.field("etag")),
         (304, "", "\"1\"")
     );
-    let asked = stage.origin.0.lock().unwrap().asked.pop().unwrap();
+    let asked = stage.origin.0.lock().asked.pop().unwrap();
     assert!(!asked.contains_key("if-none-match") && !asked.contains_key("range"));
     stage.fails(Fail::Down);
     assert_eq!(stage.get(&[]).await.body, "chair", "a whole answer was kept");

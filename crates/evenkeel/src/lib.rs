@@ -148,6 +148,12 @@
 //!
 //! `examples/stacks` has a router of axum and clients of reqwest and tonic that run and end by themselves.
 //!
+//! # HTTP
+//!
+//! With the feature `http` the module `http` keeps answers by RFC 9111: several for one URI, validated, updated and
+//! retired together. [`Read::call_held`] makes a call that brings its copy from there, or from any other store of its
+//! caller's, so that breaker, permits, ladder and counters are the same as for every other call.
+//!
 //! # Seeing and steering
 //!
 //! [`Read::counts`] says what calls came to, by ending and reason: an answer made of old data is never counted as a
@@ -156,6 +162,7 @@
 //! [`Read::seed`] and [`Read::forget`] put a snapshot in and take it out.
 
 mod answer;
+mod breaker;
 pub mod classify;
 mod clock;
 mod counts;
@@ -174,6 +181,7 @@ mod parked;
 mod pass;
 mod read;
 mod retired;
+mod synthetic;
 mod tail;
 mod ticket;
 #[cfg(feature = "tower")]
@@ -181,9 +189,10 @@ pub mod tower;
 mod until;
 
 pub use answer::{Answer, Misuse, Unanswered};
+pub use breaker::BreakerBuilder;
 pub use clock::{Clock, ManualClock};
 pub use counts::{Counts, Exercised, NotKept, Refreshed, RetryCounts};
-pub use dependency::{BreakerBuilder, Dependency, DependencyBuilder, DependencyStatus};
+pub use dependency::{Dependency, DependencyBuilder, DependencyStatus};
 pub use engine::{Engine, Resource};
 pub use evenkeel_core::{
     Advice, BreakerRules, Carried, CarriedLoad, CarriedOpening, CarriedRamp, Cause, Class, Criticality,

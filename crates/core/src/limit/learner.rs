@@ -26,8 +26,10 @@ const GROW_TO: u64 = 1100;
 const CUT_FROM: u64 = 1250;
 /// The first sign of overload, where there is no limit yet.
 const OVERLOAD_FROM: u64 = 1500;
-/// Below this a source is fast enough for the noise of a scheduler to double its latency.
-const BASELINE_MIN: u64 = 1000;
+/// A source that answers sooner is judged as if it took this long, in microseconds. Where both sides share processors,
+/// the wait for one of them is part of every latency; it would pass for an overload of a fast source, and refusals would
+/// keep the processors busy.
+const BASELINE_MIN: u64 = 10_000;
 /// A round has this many answers at least, unless there is too little traffic.
 const ROUND_ANSWERS: u64 = 5;
 /// A round takes three times the baseline, and between these two.

@@ -179,6 +179,15 @@ mod tests {
     }
 
     #[test]
+    fn e68_a_millionth_less_than_a_retry_is_none() {
+        let budget = RetryBudget::new(999_999, 0);
+        budget.earn(at(0));
+        assert_eq!(granted(&budget, at(0), 1), 0);
+        budget.earn(at(0));
+        assert_eq!(granted(&budget, at(0), 2), 1, "what is left of it stays");
+    }
+
+    #[test]
     fn what_a_calm_has_saved_is_forgotten() {
         let budget = RetryBudget::new(1_000_000, 0);
         for _ in 0..100 {

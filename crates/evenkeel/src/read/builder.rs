@@ -10,8 +10,9 @@ use evenkeel_core::{
 };
 
 use crate::{
+    breaker::BreakerBuilder,
     counts::GuardCounters,
-    dependency::{BreakerBuilder, Dependency, DependencyBuilder},
+    dependency::{Dependency, DependencyBuilder},
     engine::{Engine, Resource},
     flight::Flights,
     hold::HoldSlot,

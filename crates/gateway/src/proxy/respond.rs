@@ -58,11 +58,10 @@ fn cached(
     labels: &Labels,
     connected: bool,
 ) -> Response<Outbound> {
-    let now = exchange.route.engine.now();
-    let received = HttpDate::from_unix_seconds(now.wall.as_secs());
+    let now = || exchange.route.engine.now();
     let (cache, cached) = caching;
     let passed = |mut response: Response<Outbound>, joined: bool| {
-        let handling = given::forwarded(cached.first(cache, now.mono));
+        let handling = given::forwarded(cached.first(cache, now().mono));
         let handling = handling.after_asking(None, false, joined.then_some(true));
         labels.asked(&mut response, handling);
         response
@@ -81,6 +80,7 @@ fn cached(
             Reply::Whole(_) | Reply::Streamed(..) => {
                 let joined = answer.joined;
                 let response = passed(unlabelled(answer.value, handed), joined);
+                let received = HttpDate::from_unix_seconds(now().wall.as_secs());
                 given::fitted(exchange, response, received)
             }
         },

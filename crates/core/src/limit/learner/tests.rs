@@ -88,6 +88,29 @@ fn a_first_sign_of_overload_brings_a_limit_of_what_was_borne() {
     );
 }
 
+#[test]
+fn a_fast_source_whose_answers_wait_for_a_processor_is_not_overloaded() {
+    let fast = || {
+        let mut bench = Bench::new();
+        for in_flight in [5, 10, 20, 2, 20] {
+            bench.round(in_flight, 1, 0);
+        }
+        assert_eq!(bench.learner.baseline, Some(1000));
+        bench
+    };
+    assert_eq!(
+        fast().round(64, 9, 0),
+        None,
+        "nine times as long, and nobody noticed"
+    );
+    assert_eq!(fast().round(64, 15, 0), None);
+    assert_eq!(
+        fast().round(64, 40, 0),
+        Some(32),
+        "this is more than a wait for a processor"
+    );
+}
+
 /// So many in flight, the last answer now, and a look after so long.
 fn silent(in_flight: u32, millis: u32) -> Bench {
     let mut bench = Bench::healthy();

@@ -142,7 +142,7 @@
 //! |---|---|---|
 //! | `hyper` | `classify::hyper`, `classify::hyper_within` | hyper |
 //! | `reqwest` | `classify::reqwest` | reqwest, without TLS of its own |
-//! | `tonic` | `classify::tonic` | tonic, without its transport; [`classify::grpc`] needs nothing |
+//! | `tonic` | `classify::tonic` | tonic, without its transport; [`classify::grpc()`] needs nothing |
 //! | `tower` | `tower`: a layer that puts a guard around services | tower-service, tower-layer |
 //! | `http` | `http`: a cache by RFC 9111; with `tower` also `tower::http`: a layer that labels responses | evenkeel-http, http, http-body |
 //!

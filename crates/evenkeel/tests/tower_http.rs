@@ -14,7 +14,7 @@ use std::{
 
 use bytes::Bytes;
 use evenkeel::{
-    Class, ManualClock, Read, Skipped, State, default, stale,
+    Class, ManualClock, Read, State, default, stale,
     tower::http::{Given, HttpReadLayer, Trouble, Whole, guard},
 };
 use http::{HeaderMap, Method, Request, Response, request::Parts};
@@ -246,6 +246,25 @@ async fn a_refusal_is_an_answer_and_gone_retires_the_snapshot() {
 }
 
 #[tokio::test]
+async fn a_429_is_given_as_it_came_and_blames_nobody() {
+    let stage = Stage::new(false);
+    stage.says(200, &[], "chair");
+    stage.get(&[]).await;
+    stage.says(429, &[("retry-after", "7")], "later");
+    let told = stage.get(&[]).await;
+    assert_eq!(told.short(), (429, "-", "-", "later"));
+    assert_eq!(told.field("retry-after"), "7");
+    let dependency = stage.guard.dependency();
+    assert_eq!(
+        (
+            dependency.attempts(Class::Busy),
+            dependency.attempts(Class::OUTAGE)
+        ),
+        (1, 0)
+    );
+}
+
+#[tokio::test]
 async fn a_default_is_labelled_and_asks_not_to_be_kept() {
     let stage = Stage::new(true);
     stage.fails(Fail::Down);
@@ -430,13 +449,4 @@ async fn a_copy_is_given_no_longer_than_it_permits_itself() {
     stage.clock.advance(2 * SECOND);
     stage.fails(Fail::Down);
     assert_eq!(stage.get(&[]).await.body, "simple");
-    let refused = stage.guard.call(("acme".into(),), b"shop\n/42", |_| async {
-        Err(Trouble::Service(Fail::Down))
-    });
-    let skipped = refused.await.unwrap().skipped;
-    assert!(
-        skipped
-            .why(evenkeel::Rung::Stale)
-            .is_some_and(|why| why == Skipped::Forbidden || why == Skipped::TooOld)
-    );
 }

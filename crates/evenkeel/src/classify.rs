@@ -38,9 +38,9 @@
 //!
 //! | for | function | feature |
 //! |---|---|---|
-//! | I/O of sockets | [`io`] | - |
+//! | I/O of sockets | [`io()`] | - |
 //! | HTTP statuses | [`Class::of_status`] | - |
-//! | gRPC codes, of any client | [`grpc`] | - |
+//! | gRPC codes, of any client | [`grpc()`] | - |
 //! | hyper, and what wraps its errors | `hyper`, `hyper_within` | `hyper` |
 //! | reqwest | `reqwest` | `reqwest` |
 //! | tonic | `tonic` | `tonic` |

@@ -133,6 +133,21 @@
 //! # Ok(()) }
 //! ```
 //!
+//! # In other people's stacks
+//!
+//! Features add modules and functions and change nothing else; none is on by default, and no type of another library is in
+//! a signature outside of them.
+//!
+//! | feature | adds | needs |
+//! |---|---|---|
+//! | `hyper` | `classify::hyper`, `classify::hyper_within` | hyper |
+//! | `reqwest` | `classify::reqwest` | reqwest, without TLS of its own |
+//! | `tonic` | `classify::tonic` | tonic, without its transport; [`classify::grpc()`] needs nothing |
+//! | `tower` | `tower`: a layer that puts a guard around services | tower-service, tower-layer |
+//! | `http` | `http`: a cache by RFC 9111; with `tower` also `tower::http`: a layer that labels responses | evenkeel-http, http, http-body |
+//!
+//! `examples/stacks` has a router of axum and clients of reqwest and tonic that run and end by themselves.
+//!
 //! # HTTP
 //!
 //! With the feature `http` the module `http` keeps answers by RFC 9111: several for one URI, validated, updated and

@@ -8,17 +8,18 @@ use std::{
     collections::VecDeque,
     future::{Ready, ready},
     pin::Pin,
-    sync::{Arc, Mutex},
+    sync::Arc,
     task::{Context, Poll},
 };
 
 use bytes::Bytes;
 use evenkeel::{
-    Class, ManualClock, Read, Skipped, State, default, stale,
+    Class, ManualClock, Read, State, default, stale,
     tower::http::{Given, HttpReadLayer, Trouble, Whole, guard},
 };
 use http::{HeaderMap, Method, Request, Response, request::Parts};
 use http_body::{Body, Frame};
+use parking_lot::Mutex;
 use support::{Fail, SECOND, engine};
 use tower_layer::Layer as _;
 use tower_service::Service;
@@ -62,7 +63,7 @@ impl Service<Request<()>> for Origin {
     }
 
     fn call(&mut self, request: Request<()>) -> Self::Future {
-        let mut inside = self.0.lock().unwrap();
+        let mut inside = self.0.lock();
         inside.asked.push(request.headers().clone());
         ready(inside.says.clone())
     }
@@ -123,11 +124,11 @@ impl Stage {
     }
 
     fn says(&self, status: u16, headers: &[(&'static str, &'static str)], body: &'static str) {
-        self.origin.0.lock().unwrap().says = Ok(response(status, headers, &[Ok(body)]));
+        self.origin.0.lock().says = Ok(response(status, headers, &[Ok(body)]));
     }
 
     fn fails(&self, by: Fail) {
-        self.origin.0.lock().unwrap().says = Err(by);
+        self.origin.0.lock().says = Err(by);
     }
 
     async fn send(&self, request: Request<()>) -> Result<Response<Given<Pieces>>, Fail> {
@@ -245,6 +246,25 @@ async fn a_refusal_is_an_answer_and_gone_retires_the_snapshot() {
 }
 
 #[tokio::test]
+async fn a_429_is_given_as_it_came_and_blames_nobody() {
+    let stage = Stage::new(false);
+    stage.says(200, &[], "chair");
+    stage.get(&[]).await;
+    stage.says(429, &[("retry-after", "7")], "later");
+    let told = stage.get(&[]).await;
+    assert_eq!(told.short(), (429, "-", "-", "later"));
+    assert_eq!(told.field("retry-after"), "7");
+    let dependency = stage.guard.dependency();
+    assert_eq!(
+        (
+            dependency.attempts(Class::Busy),
+            dependency.attempts(Class::OUTAGE)
+        ),
+        (1, 0)
+    );
+}
+
+#[tokio::test]
 async fn a_default_is_labelled_and_asks_not_to_be_kept() {
     let stage = Stage::new(true);
     stage.fails(Fail::Down);
@@ -291,7 +311,7 @@ async fn a_body_that_breaks_off_is_an_outage_and_never_a_short_answer() {
     stage.says(200, &[], "chair");
     stage.get(&[]).await;
     let broken = response(200, &[], &[Ok("cha"), Err(Fail::Down)]);
-    stage.origin.0.lock().unwrap().says = Ok(broken);
+    stage.origin.0.lock().says = Ok(broken);
     let old = stage.get(&[]).await;
     assert_eq!(old.short(), (200, "stale", "0", "chair"));
     assert!(old.field("degraded").ends_with(";reason=cut"));
@@ -307,7 +327,7 @@ async fn a_body_that_breaks_off_is_an_outage_and_never_a_short_answer() {
 async fn a_body_is_read_up_to_its_limit_and_one_byte_more_is_a_fault() {
     let mut stage = Stage::new(false);
     let pieces = response(200, &[], &[Ok("cha"), Ok("i"), Ok("r")]);
-    stage.origin.0.lock().unwrap().says = Ok(pieces);
+    stage.origin.0.lock().says = Ok(pieces);
     stage.body_max = 5;
     assert_eq!(stage.get(&[]).await.short(), (200, "fresh", "-", "chair"));
     stage.body_max = 4;
@@ -390,7 +410,7 @@ async fn conditions_are_taken_off_the_request_and_evaluated_on_the_answer() {
         (told.status, told.body.as_str(), told.field("etag")),
         (304, "", "\"1\"")
     );
-    let asked = stage.origin.0.lock().unwrap().asked.pop().unwrap();
+    let asked = stage.origin.0.lock().asked.pop().unwrap();
     assert!(!asked.contains_key("if-none-match") && !asked.contains_key("range"));
     stage.fails(Fail::Down);
     assert_eq!(stage.get(&[]).await.body, "chair", "a whole answer was kept");
@@ -429,13 +449,4 @@ async fn a_copy_is_given_no_longer_than_it_permits_itself() {
     stage.clock.advance(2 * SECOND);
     stage.fails(Fail::Down);
     assert_eq!(stage.get(&[]).await.body, "simple");
-    let refused = stage.guard.call(("acme".into(),), b"shop\n/42", |_| async {
-        Err(Trouble::Service(Fail::Down))
-    });
-    let skipped = refused.await.unwrap().skipped;
-    assert!(
-        skipped
-            .why(evenkeel::Rung::Stale)
-            .is_some_and(|why| why == Skipped::Forbidden || why == Skipped::TooOld)
-    );
 }

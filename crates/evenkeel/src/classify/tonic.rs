@@ -33,10 +33,10 @@ pub fn tonic(status: &Status) -> Class {
         Code::Cancelled | Code::Unknown | Code::Internal | Code::Unavailable
     );
     let guessed = if is_guess { hyper_within(status) } else { None };
-    guessed.unwrap_or_else(|| match status.code() {
-        Code::Ok => Class::Fault,
-        code => grpc(code as i32),
-    })
+    if status.code() == Code::Ok {
+        return Class::Fault;
+    }
+    guessed.unwrap_or_else(|| grpc(status.code() as i32))
 }
 
 #[cfg(test)]

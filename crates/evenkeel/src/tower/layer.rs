@@ -9,7 +9,7 @@ use tower_layer::Layer;
 use super::service::ReadService;
 use crate::read::Read;
 
-/// Puts a [`Read`] guard around services. See the [module page](self).
+/// Puts a [`Read`] guard around services. See the [module page](crate::tower).
 ///
 /// `W` reads the scope from a request, `K` the key; both see the request before the inner service does.
 pub struct ReadLayer<T, E, S, W, K> {
@@ -36,7 +36,7 @@ impl<T, E, S, W, K> ReadLayer<T, E, S, W, K> {
     }
 
     /// Waits for the inner service to become ready within the call, under its timeout and deadline, instead of before
-    /// it. See the [module page](self).
+    /// it. See the [module page](crate::tower).
     #[must_use]
     pub fn ready_in_call(mut self) -> Self {
         self.ready_in_call = true;

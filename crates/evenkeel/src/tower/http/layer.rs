@@ -40,7 +40,7 @@ where
     }
 }
 
-/// Puts a guard made by [`guard`] around services of HTTP. See the [module page](self).
+/// Puts a guard made by [`guard`] around services of HTTP. See the [module page](crate::tower::http).
 pub struct HttpReadLayer<E, S, W> {
     guard: Read<Whole, Trouble<E>, S>,
     whose: Arc<W>,

@@ -70,3 +70,29 @@ impl<E: Error + 'static> Error for Trouble<E> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn h05_seconds_to_wait_are_heeded_up_to_a_minute_and_dates_are_not() {
+        let said = |value: &str| {
+            let response = Response::builder().header(RETRY_AFTER, value).body(Bytes::new());
+            Trouble::<()>::Answer(response.unwrap()).advice()
+        };
+        assert_eq!(said("7"), Advice::After(Duration::from_secs(7)));
+        assert_eq!(said("61"), Advice::After(RETRY_AFTER_MAX));
+        assert_eq!(said("Sun, 30 Nov 2025 00:00:00 GMT"), Advice::Whenever);
+        assert_eq!(Trouble::Service(()).advice(), Advice::Whenever);
+    }
+
+    #[test]
+    fn a_body_over_the_limit_says_how_to_mend_it() {
+        let text = Trouble::<std::fmt::Error>::TooLarge(4).to_string();
+        assert_eq!(
+            text,
+            "body over 4 bytes; allowed: at most as many; raise `body_max`, or leave this route out of the layer"
+        );
+    }
+}

@@ -51,7 +51,7 @@ fn live(end: End<u32>) -> u32 {
 }
 
 #[tokio::test]
-async fn case_034_the_leader_leaves_and_the_other_nine_are_answered_by_the_one_attempt() {
+async fn case_034_e55_the_leader_leaves_and_the_other_nine_are_answered_by_the_one_attempt() {
     let (clock, guard) = guard(|b| b);
     let origin = Origin::default();
     let mut calls: Vec<_> = (0..10).map(|_| start(&guard, &origin, Ok(7))).collect();

@@ -15,8 +15,12 @@ struct Bench {
 
 impl Bench {
     fn new() -> Self {
+        Self::seeded(1)
+    }
+
+    fn seeded(seed: u64) -> Self {
         let meter = Meter::new(Duration::ZERO);
-        let learner = Learner::new(LimitRules::DEFAULT, Some(MS * 1000), 1, &meter);
+        let learner = Learner::new(LimitRules::DEFAULT, Some(MS * 1000), seed, &meter);
         Self {
             meter,
             learner,
@@ -55,7 +59,11 @@ impl Bench {
 
     /// Warm, with a baseline of 20 ms and twenty borne.
     fn healthy() -> Self {
-        let mut bench = Self::new();
+        Self::healthy_with(1)
+    }
+
+    fn healthy_with(seed: u64) -> Self {
+        let mut bench = Self::seeded(seed);
         for in_flight in [5, 10, 20, 2, 20] {
             assert_eq!(
                 bench.round(in_flight, 20, 0),
@@ -262,6 +270,59 @@ fn busy_takes_a_tenth_and_is_a_first_sign_too() {
     assert_eq!(bench.learner.limit(), Some(27));
     bench.learner.busy(&bench.meter, bench.now);
     assert_eq!(bench.learner.limit(), Some(24));
+}
+
+/// Rounds without a pause at the limit, or with a pause in between, for so long as nothing is measured; tells how long
+/// that was, and the limit while it is measured. `None` if nothing is measured within a minute.
+fn first_dip(seed: u64, with_pauses: bool) -> Option<(Duration, u32, Bench)> {
+    let mut bench = Bench::healthy_with(seed);
+    assert_eq!(bench.round(60, 90, 0), Some(30));
+    let began = bench.now;
+    while bench.now.since(began) < Duration::from_secs(60) {
+        if with_pauses {
+            bench.round(5, 20, 0);
+        }
+        assert_eq!(
+            bench.round(30, 23, 1),
+            Some(30),
+            "a little slower than usual moves nothing"
+        );
+        let limit = bench.meter.limit().unwrap_or(NO_LIMIT);
+        if limit < 30 {
+            return Some((bench.now.since(began), limit, bench));
+        }
+    }
+    None
+}
+
+#[test]
+fn e66_measuring_takes_one_round_at_half_the_limit_and_nodes_do_it_apart() {
+    let mut moments = alloc::vec::Vec::new();
+    for seed in 0..20 {
+        let (moment, limit, mut bench) =
+            first_dip(seed, false).expect("without pauses it has to be measured");
+        assert_eq!(limit, 15, "half of it, not the floor");
+        moments.push(moment);
+        assert_eq!(
+            (bench.round(15, 20, 1), bench.meter.limit()),
+            (Some(30), Some(30))
+        );
+    }
+    moments.sort();
+    let (first, last) = (moments[0], moments[moments.len() - 1]);
+    assert!(
+        first >= DIP_EVERY / 2 && last - first > DIP_EVERY / 2,
+        "{moments:?}"
+    );
+    moments.dedup();
+    assert!(moments.len() > 10, "{moments:?}");
+}
+
+#[test]
+fn e66_who_is_measured_in_its_pauses_drops_nothing() {
+    for seed in 0..5 {
+        assert!(first_dip(seed, true).is_none());
+    }
 }
 
 proptest! {

@@ -12,6 +12,7 @@ use evenkeel_http::{
     accept::{normalise_encoding, normalise_language},
     decision::Decision,
     facts::Reuse,
+    hop::strip_nominated,
     problem::ProblemKind,
     reuse::given_from_shared,
 };
@@ -238,6 +239,8 @@ fn prepare(app: &App, peer: &Arc<Peer>, mut request: http::request::Parts) -> Re
         return Err(Refused::because(ProblemKind::MethodNotImplemented, None));
     }
     let authority = authority::of_request(&request.uri, &request.headers).map_err(bad)?;
+    // Nothing is decided by a field that goes no further: neither a route nor a copy.
+    strip_nominated(&mut request.headers);
     let path = request.uri.path();
     if has_dot_segment(path) {
         return Err(bad("the path holds a dot segment"));

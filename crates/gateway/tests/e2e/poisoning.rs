@@ -1,0 +1,64 @@
+//! Attacks on what is kept: no request makes a copy that answers another one wrongly, or takes away what is not its own.
+
+use std::net::SocketAddr;
+
+use crate::{
+    cache_reuse::ORIGIN,
+    kit::{Answer, Bench, Client, NO_BREAKER, NO_LIMITS, Origin, Reply, STALE, contract},
+};
+
+/// One request with this head behind the request line.
+async fn asked(address: SocketAddr, line: &str, fields: &str) -> Answer {
+    let mut client = Client::connect(address).await;
+    client.send(&format!("{line} HTTP/1.1\r\n{fields}\r\n")).await;
+    client.answer(line.starts_with("HEAD")).await
+}
+
+/// Gateways that keep copies in both ways: for reuse, and for failures alone.
+async fn both(origin: &Origin) -> [Bench; 2] {
+    let reuse = format!("{ORIGIN}\n{STALE}");
+    [
+        Bench::start(&contract(origin.address, NO_LIMITS, &reuse)).await,
+        Bench::start(&contract(origin.address, NO_BREAKER, STALE)).await,
+    ]
+}
+
+/// What a field holds that the origin was sent.
+fn echo(seen: &crate::kit::Seen, field: &str) -> Reply {
+    Reply::ok(seen.header(field).unwrap_or("none")).header("cache-control", "max-age=60")
+}
+
+#[tokio::test]
+async fn h10_a_nominated_field_selects_no_copy_because_the_origin_never_got_it() {
+    for bench in 0..2 {
+        let origin =
+            Origin::start(|seen| echo(seen, "accept-language").header("vary", "accept-language")).await;
+        let bench = &both(&origin).await[bench];
+        let german = "host: a\r\naccept-language: de\r\n";
+        let nominated = format!("{german}connection: accept-language\r\n");
+        assert_eq!(
+            asked(bench.address(), "GET /r/1", &nominated).await.text(),
+            "none"
+        );
+        let answer = asked(bench.address(), "GET /r/1", german).await;
+        assert_eq!(answer.text(), "de", "{:?}", answer.headers);
+        origin.stop().await;
+        let answer = asked(bench.address(), "GET /r/1", german).await;
+        assert_eq!(answer.text(), "de", "{:?}", answer.headers);
+    }
+}
+
+#[tokio::test]
+async fn h10_the_host_goes_on_whatever_connection_names() {
+    let origin = Origin::start(|seen| echo(seen, "host")).await;
+    let bench = Bench::start(&contract(origin.address, NO_BREAKER, "other_methods = \"pass\"")).await;
+    for line in ["GET /r/1", "DELETE /r/1"] {
+        let answer = asked(
+            bench.address(),
+            line,
+            "host: a.example\r\nconnection: close, Host\r\n",
+        )
+        .await;
+        assert_eq!(answer.text(), "a.example", "{line}");
+    }
+}

@@ -13,7 +13,7 @@ use evenkeel_http::{
     freshen::{HeadEffect, head_effect, update, updated_by},
     store_rules::{NotKept, may_store, replaces_a_good_copy},
     validation::{make_conditional, make_unconditional},
-    vary::Variant,
+    vary::{Nominated, Variant},
 };
 use http::{
     HeaderMap, Method, StatusCode,
@@ -222,6 +222,9 @@ impl HttpCache {
         };
         let head = rules.head(arrived.status, headers);
         may_store(rules.sharing, &looked.request, &head).map_err(NotShelved::Http)?;
+        if Nominated::of(headers).is_ok_and(|names| names.names_any(&rules.replaced)) {
+            return Err(NotShelved::Http(NotKept::VaryUnusable));
+        }
         let holds_a_good_one = || looked.chosen.as_ref().is_some_and(|copy| copy.facts.is_good());
         if !replaces_a_good_copy(arrived.status) && holds_a_good_one() {
             return Err(NotShelved::ErrorAnswer);

@@ -18,7 +18,7 @@ use evenkeel_http::{
 };
 use http::{HeaderMap, StatusCode};
 
-use super::whole::Shared;
+use super::{peer::REPLACED, whole::Shared};
 use crate::config::KeepIf;
 
 /// Why an answer was not kept; the words are metric labels.
@@ -148,8 +148,12 @@ pub(super) fn judge(received: &Received<'_>, keep_if: &KeepIf) -> Verdict {
     if is_degraded(received.headers) {
         return Verdict::leave(Some(Why::Degraded));
     }
-    // Selectable by the rules above.
-    let Ok(variant) = Variant::of(received.headers, received.request_headers) else {
+    // Selectable by the rules above, unless by what nobody but the origin sees.
+    let variant = Variant::of(received.headers, received.request_headers);
+    let Some(variant) = variant
+        .ok()
+        .filter(|variant| !variant.nominated().names_any(&REPLACED))
+    else {
         return Verdict::of(Keep::Remove, Some(Why::Http(NotKept::VaryUnusable)));
     };
     let at = HttpDate::from_unix_seconds(received.at.as_secs());

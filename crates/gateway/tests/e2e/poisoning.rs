@@ -62,3 +62,22 @@ async fn h10_the_host_goes_on_whatever_connection_names() {
         assert_eq!(answer.text(), "a.example", "{line}");
     }
 }
+
+#[tokio::test]
+async fn c32_an_answer_that_varies_by_what_the_gateway_writes_itself_is_nobody_elses() {
+    for field in ["x-forwarded-for", "forwarded"] {
+        for bench in 0..2 {
+            let origin = Origin::start(move |seen| echo(seen, field).header("vary", field)).await;
+            let bench = &both(&origin).await[bench];
+            bench.get("/r/1").await;
+            bench.get("/r/1").await;
+            assert_eq!(origin.hits(), 2, "{field}");
+            origin.stop().await;
+            assert_eq!(bench.get("/r/1").await.status, 502, "{field}");
+            let counted = bench
+                .metric("evenkeel_answers_not_kept_total{route=\"r\",why=\"vary-unusable\"}")
+                .await;
+            assert_eq!(counted, Some(2), "{field}");
+        }
+    }
+}

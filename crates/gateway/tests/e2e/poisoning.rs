@@ -81,3 +81,65 @@ async fn c32_an_answer_that_varies_by_what_the_gateway_writes_itself_is_nobody_e
         }
     }
 }
+
+/// An origin behind another gateway, which cannot ask it and says so.
+fn second_hand(reply: Reply) -> Reply {
+    reply
+        .header("etag", "\"a\"")
+        .header("age", "500")
+        .header("x-data-freshness", "stale")
+        .header("degraded", "inner;rung=stale;age=500;reason=timed-out")
+}
+
+#[tokio::test]
+async fn x4_a_degraded_304_vouches_for_no_copy_and_the_whole_answer_says_what_it_is() {
+    let origin = Origin::always(
+        Reply::ok("one")
+            .header("etag", "\"a\"")
+            .header("cache-control", "max-age=0"),
+    )
+    .await;
+    let bench = &both(&origin).await[0];
+    bench.get("/r/1").await;
+    origin.script(|seen| {
+        second_hand(if seen.header("if-none-match").is_some() {
+            Reply::status(304)
+        } else {
+            Reply::ok("old")
+        })
+    });
+    for _ in 0..2 {
+        let answer = bench.get("/r/1").await;
+        assert_eq!((answer.text().as_str(), answer.freshness()), ("old", "stale"));
+        assert!(answer.header("degraded").is_some());
+    }
+    // What was kept is what it was.
+    origin.stop().await;
+    let answer = bench.get("/r/1").await;
+    assert_eq!(answer.text(), "one");
+    assert!(answer.header("degraded").unwrap().starts_with("r;"), "{answer:?}");
+}
+
+#[tokio::test]
+async fn x4_a_degraded_answer_to_head_freshens_nothing() {
+    let origin = Origin::always(
+        Reply::ok("one")
+            .header("etag", "\"a\"")
+            .header("cache-control", "max-age=60"),
+    )
+    .await;
+    let bench = &both(&origin).await[0];
+    bench.get("/r/1").await;
+    origin.now(second_hand(Reply::ok("one")).header("cache-control", "max-age=600"));
+    asked(
+        bench.address(),
+        "HEAD /r/1",
+        "host: shop.example\r\ncache-control: no-cache\r\n",
+    )
+    .await;
+    assert_eq!(origin.hits(), 2);
+    let answer = bench.get("/r/1").await;
+    assert_eq!(origin.hits(), 2);
+    assert_eq!(answer.header("degraded"), None);
+    assert_eq!(answer.header("cache-control"), Some("max-age=60"));
+}

@@ -9,7 +9,7 @@ use evenkeel_core::Mono;
 use evenkeel_http::{
     decide::{Found, Origin, decide},
     decision::Decision,
-    facts::{MethodKind, RequestFacts, ResponseHead},
+    facts::{MethodKind, RequestFacts, ResponseHead, speaks_for_all},
     freshen::{HeadEffect, head_effect, update, updated_by},
     store_rules::{NotKept, may_store, replaces_a_good_copy},
     validation::{make_conditional, make_unconditional},
@@ -293,25 +293,8 @@ impl HttpCache {
         arrived: &Arrived<'_>,
         why: NotShelved,
     ) {
-        let about_who_asked = match why {
-            NotShelved::Http(why) => match why {
-                NotKept::Method
-                | NotKept::RequestNoStore
-                | NotKept::Authorization
-                | NotKept::Cookie
-                | NotKept::Partial => true,
-                NotKept::UnreadableCacheControl => looked.request.directives.unreadable,
-                NotKept::Status
-                | NotKept::NoStore
-                | NotKept::Private
-                | NotKept::SetCookie
-                | NotKept::VaryStar
-                | NotKept::VaryUnusable => false,
-            },
-            NotShelved::NoUse | NotShelved::TooBig => false,
-            NotShelved::ErrorAnswer | NotShelved::Superseded => true,
-        };
-        if about_who_asked {
+        let said = self.rules.head(arrived.status, arrived.headers).directives;
+        if about_who_asked(why, &looked.request) || !speaks_for_all(self.rules.sharing, &looked.request, &said) {
             return;
         }
         if speaks_of_the_data(arrived.status) {
@@ -414,6 +397,7 @@ impl HttpCache {
         let stored = match storable {
             Ok(()) if self.shelf.replace(key, copy, Some(&updated)) => Ok(()),
             Ok(()) => Err(NotShelved::Superseded),
+            Err(why) if about_who_asked(why, &looked.request) => Err(why),
             Err(why) => {
                 self.shelf.replace(key, copy, None);
                 Err(why)
@@ -428,6 +412,10 @@ impl HttpCache {
     /// Lets the answer to a HEAD speak of the stored GET (C25): it freshens it, outdates it, or says nothing.
     pub fn head_answered(&self, key: &UriKey, looked: &Looked, request: &HeaderMap, arrived: &Arrived<'_>) {
         let Some(copy) = &looked.chosen else { return };
+        let said = self.rules.head(arrived.status, arrived.headers).directives;
+        if !speaks_for_all(self.rules.sharing, &looked.request, &said) {
+            return;
+        }
         let stored = copy.headers(0);
         let length = copy.body().len() as u64;
         match head_effect(arrived.status, arrived.headers, copy.status(), &stored, length) {
@@ -442,6 +430,28 @@ impl HttpCache {
     /// Retires every copy of a URI, and what an attempt that began before `at` may yet bring.
     pub fn retire(&self, key: &UriKey, how: Retire, at: Mono) {
         self.shelf.retire(key, how, at);
+    }
+}
+
+/// Tells whether an answer is not stored because of who asked or how, which says nothing about what others were given.
+const fn about_who_asked(why: NotShelved, request: &RequestFacts) -> bool {
+    match why {
+        NotShelved::Http(why) => match why {
+            NotKept::Method
+            | NotKept::RequestNoStore
+            | NotKept::Authorization
+            | NotKept::Cookie
+            | NotKept::Partial => true,
+            NotKept::UnreadableCacheControl => request.directives.unreadable,
+            NotKept::Status
+            | NotKept::NoStore
+            | NotKept::Private
+            | NotKept::SetCookie
+            | NotKept::VaryStar
+            | NotKept::VaryUnusable => false,
+        },
+        NotShelved::NoUse | NotShelved::TooBig => false,
+        NotShelved::ErrorAnswer | NotShelved::Superseded => true,
     }
 }
 

@@ -10,7 +10,7 @@ use evenkeel_http::{
     age::{corrected_initial_age, freshness_lifetime, stale_limit},
     dates::HttpDate,
     degraded::DEGRADED,
-    facts::{RequestFacts, ResponseHead, Sharing, StoredFacts},
+    facts::{RequestFacts, ResponseHead, Sharing, StoredFacts, speaks_for_all},
     freshness::{DataFreshness, X_DATA_FRESHNESS},
     reuse::stale_forbidden,
     store_rules::{NotKept, may_keep},
@@ -142,8 +142,7 @@ pub(super) struct Received<'a> {
 pub(super) fn judge(received: &Received<'_>, keep_if: &KeepIf) -> Verdict {
     let head = ResponseHead::of(received.status, received.headers);
     if let Err(why) = may_keep(Sharing::Shared, received.request, &head) {
-        let unreadable_request = received.request.directives.unreadable;
-        return Verdict::of(after(why, unreadable_request), Some(Why::Http(why)));
+        return Verdict::of(after(why, received.request, &head), Some(Why::Http(why)));
     }
     if is_degraded(received.headers) {
         return Verdict::leave(Some(Why::Degraded));
@@ -187,22 +186,26 @@ pub(super) fn flowing(request: &RequestFacts, status: StatusCode, headers: &Head
     if is_degraded(headers) {
         return Keep::Leave;
     }
-    match may_keep(Sharing::Shared, request, &ResponseHead::of(status, headers)) {
+    let head = ResponseHead::of(status, headers);
+    match may_keep(Sharing::Shared, request, &head) {
         Ok(()) => Keep::Remove,
-        Err(why) => after(why, request.directives.unreadable),
+        Err(why) => after(why, request, &head),
     }
 }
 
 /// What becomes of the old snapshot when a new answer may not be kept: it is superseded and goes, unless the
 /// reason lies in who asked or how, which says nothing about what others were given.
-const fn after(why: NotKept, unreadable_request: bool) -> Keep {
+fn after(why: NotKept, request: &RequestFacts, response: &ResponseHead<'_>) -> Keep {
+    if !speaks_for_all(Sharing::Shared, request, &response.directives) {
+        return Keep::Leave;
+    }
     match why {
         NotKept::Method
         | NotKept::RequestNoStore
         | NotKept::Authorization
         | NotKept::Cookie
         | NotKept::Partial => Keep::Leave,
-        NotKept::UnreadableCacheControl if unreadable_request => Keep::Leave,
+        NotKept::UnreadableCacheControl if request.directives.unreadable => Keep::Leave,
         NotKept::Status
         | NotKept::NoStore
         | NotKept::UnreadableCacheControl

@@ -143,3 +143,86 @@ async fn x4_a_degraded_answer_to_head_freshens_nothing() {
     assert_eq!(answer.header("degraded"), None);
     assert_eq!(answer.header("cache-control"), Some("max-age=60"));
 }
+
+const COOKIE: &str = "cookie: session=1\r\n";
+const TOKEN: &str = "authorization: Bearer t\r\n";
+const NAMED: &str = "host: shop.example\r\n";
+
+/// An origin that has a page for all, and something else for whoever says who they are.
+async fn personal(own: Reply) -> Origin {
+    Origin::start(move |seen| {
+        if seen.header("cookie").or(seen.header("authorization")).is_some() {
+            own.clone()
+        } else {
+            Reply::ok("all").header("cache-control", "max-age=60")
+        }
+    })
+    .await
+}
+
+#[tokio::test]
+async fn c12_what_somebody_is_told_about_themselves_takes_no_shared_copy_away() {
+    let own = [
+        Reply::ok("own").header("cache-control", "private"),
+        Reply::ok("own").header("cache-control", "no-store"),
+        Reply::ok("own").header("set-cookie", "a=b"),
+        Reply::ok("own").header("vary", "*"),
+        Reply::status(401),
+        Reply::status(403),
+    ];
+    for own in own {
+        for who in [COOKIE, TOKEN] {
+            for bench in 0..2 {
+                let origin = personal(own.clone()).await;
+                let bench = &both(&origin).await[bench];
+                bench.get("/r/1").await;
+                asked(bench.address(), "GET /r/1", &format!("{NAMED}{who}")).await;
+                assert_eq!(origin.hits(), 2);
+                origin.stop().await;
+                let answer = bench.get("/r/1").await;
+                assert_eq!(answer.text(), "all", "{:?} {who}", own.headers);
+                assert!(!answer.header("cache-status").unwrap().contains("miss"));
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn c25_the_answer_to_a_head_of_somebodys_own_leaves_the_shared_copy_as_it_is() {
+    let tagged = |text: &str, tag: &str| Reply::ok(text).header("etag", tag);
+    let public = tagged("all", "\"a\"").header("cache-control", "max-age=60");
+    for who in [COOKIE, TOKEN, "cache-control: no-store, no-cache\r\n"] {
+        let origin = Origin::always(public.clone()).await;
+        let bench = &both(&origin).await[0];
+        bench.get("/r/1").await;
+        origin.now(tagged("own", "\"a\"").header("cache-control", "max-age=60"));
+        asked(bench.address(), "HEAD /r/1", &format!("{NAMED}{who}")).await;
+        origin.now(tagged("mine", "\"b\"").header("x-own", "1"));
+        if who == COOKIE || who == TOKEN {
+            asked(bench.address(), "HEAD /r/1", &format!("{NAMED}{who}")).await;
+        }
+        let asked = origin.hits();
+        let answer = bench.get("/r/1").await;
+        assert_eq!((answer.text().as_str(), origin.hits()), ("all", asked), "{who}");
+        assert_eq!(answer.header("x-own"), None);
+    }
+}
+
+#[tokio::test]
+async fn c02_a_clients_no_store_does_not_take_a_validated_copy_away() {
+    let stored = Reply::ok("one")
+        .header("etag", "\"a\"")
+        .header("cache-control", "max-age=0");
+    let origin = Origin::always(stored).await;
+    let bench = &both(&origin).await[0];
+    bench.get("/r/1").await;
+    origin.now(Reply::status(304).header("etag", "\"a\""));
+    let own = format!("{NAMED}cache-control: no-store\r\n");
+    let answer = asked(bench.address(), "GET /r/1", &own).await;
+    assert_eq!(
+        answer.header("cache-status"),
+        Some("evenkeel; fwd=stale; fwd-status=304")
+    );
+    origin.stop().await;
+    assert_eq!(bench.get("/r/1").await.text(), "one");
+}

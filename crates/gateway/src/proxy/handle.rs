@@ -43,7 +43,7 @@ use super::{
     trouble::Trouble,
     upload,
     watched::Watched,
-    whole::Reply,
+    whole::{Reply, Whole},
 };
 use crate::telemetry::{AccessedRequest, CameTo};
 
@@ -345,9 +345,14 @@ impl Exchange {
     ///
     /// Asked on every rung that gives a copy: identity (C12, cookies) and `Vary` (C13).
     fn may_be_given(&self, held: &Reply) -> bool {
-        let Reply::Whole(whole) = held else {
-            return false;
-        };
+        match held {
+            Reply::Whole(whole) => self.may_be_given_whole(whole),
+            Reply::Streamed(..) | Reply::Cached(..) | Reply::Default(_) => false,
+        }
+    }
+
+    /// The same, of a whole answer; also of an error that somebody else waited for.
+    pub(super) fn may_be_given_whole(&self, whole: &Whole) -> bool {
         whole.shared.as_ref().is_some_and(|shared| {
             given_from_shared(&self.facts(), &shared.facts, Reuse::Stale).is_ok()
                 && shared.variant.matches(&self.request.headers)

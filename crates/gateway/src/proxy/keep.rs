@@ -13,7 +13,7 @@ use evenkeel_http::{
     facts::{RequestFacts, ResponseHead, Sharing, StoredFacts, speaks_for_all},
     freshness::{DataFreshness, X_DATA_FRESHNESS},
     reuse::stale_forbidden,
-    store_rules::{NotKept, may_keep},
+    store_rules::{NotKept, may_be_anothers, may_keep},
     vary::Variant,
 };
 use http::{HeaderMap, StatusCode};
@@ -178,6 +178,26 @@ pub(super) fn judge(received: &Received<'_>, keep_if: &KeepIf) -> Verdict {
         }),
         why_not: (!worth).then_some(Why::NotWorthKeeping),
     }
+}
+
+/// Says for which others who wait an error answer is too; `None` if it is for the one who asked alone.
+pub(super) fn of_failure(
+    request: &RequestFacts,
+    request_headers: &HeaderMap,
+    status: StatusCode,
+    headers: &HeaderMap,
+) -> Option<Shared> {
+    let head = ResponseHead::of(status, headers);
+    may_be_anothers(Sharing::Shared, request, &head).ok()?;
+    let variant = Variant::of(headers, request_headers).ok()?;
+    Some(Shared {
+        facts: StoredFacts {
+            authorization: request.authorization,
+            directives: head.directives,
+        },
+        variant,
+    })
+    .filter(|shared| !shared.variant.nominated().names_any(&REPLACED))
 }
 
 /// Decides what becomes of the old snapshot once the body of an answer has ended that was too large to be held back:

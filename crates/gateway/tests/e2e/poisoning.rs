@@ -1,10 +1,10 @@
 //! Attacks on what is kept: no request makes a copy that answers another one wrongly, or takes away what is not its own.
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, time::Duration};
 
 use crate::{
     cache_reuse::ORIGIN,
-    kit::{Answer, Bench, Client, NO_BREAKER, NO_LIMITS, Origin, Reply, STALE, contract},
+    kit::{Answer, Bench, Client, NO_BREAKER, NO_LIMITS, Origin, Reply, STALE, contract, get},
 };
 
 /// One request with this head behind the request line.
@@ -225,4 +225,32 @@ async fn c02_a_clients_no_store_does_not_take_a_validated_copy_away() {
     );
     origin.stop().await;
     assert_eq!(bench.get("/r/1").await.text(), "one");
+}
+
+#[tokio::test]
+async fn c30_those_who_wait_share_a_failure_and_not_somebodys_page_about_it() {
+    let own = [("set-cookie", "sid=1"), ("cache-control", "private"), ("vary", "*")];
+    for (name, value) in own.into_iter().chain([("cache-control", "max-age=0")]) {
+        for bench in 0..2 {
+            let failed = Reply::status(503).body("page").header(name, value);
+            let origin = Origin::always(failed.wait(Duration::from_millis(300))).await;
+            let more = ["freshness = \"origin\"", "coalesce = true"][bench];
+            let bench = Bench::start(&contract(origin.address, NO_LIMITS, more)).await;
+            let address = bench.address();
+            let calls: Vec<_> = (0..4)
+                .map(|_| tokio::spawn(async move { get(address, "/r/1").await }))
+                .collect();
+            let mut pages = 0;
+            for call in calls {
+                let answer = call.await.unwrap();
+                if answer.text() == "page" {
+                    pages += 1;
+                } else {
+                    assert_eq!((answer.status, answer.header("set-cookie")), (502, None));
+                }
+            }
+            let is_for_all = value == "max-age=0";
+            assert!(is_for_all == (pages > origin.hits()), "{name}: {pages} {}", origin.hits());
+        }
+    }
 }

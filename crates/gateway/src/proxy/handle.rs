@@ -273,9 +273,10 @@ fn prepare(app: &App, peer: &Arc<Peer>, mut request: http::request::Parts) -> Re
     let parts = route
         .scope_of(path, request.uri.query())
         .map_err(|detail| Refused::because(ProblemKind::BadRequest, Some(detail)))?;
+    let scheme = peer.scheme(&request.headers);
     let whose = Whose {
-        scheme: peer.scheme(&request.headers),
-        authority: authority::normalised(&authority),
+        scheme,
+        authority: authority::normalised(&authority, scheme),
         parts,
     };
     for name in &route.normalise {

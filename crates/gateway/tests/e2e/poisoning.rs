@@ -4,7 +4,7 @@ use std::{net::SocketAddr, time::Duration};
 
 use crate::{
     cache_reuse::ORIGIN,
-    kit::{Answer, Bench, Client, NO_BREAKER, NO_LIMITS, Origin, Reply, STALE, contract, get},
+    kit::{Answer, Bench, Client, NO_BREAKER, NO_LIMITS, Origin, Reply, STALE, contract, contract_with, get},
 };
 
 /// One request with this head behind the request line.
@@ -201,9 +201,9 @@ async fn c25_the_answer_to_a_head_of_somebodys_own_leaves_the_shared_copy_as_it_
         if who == COOKIE || who == TOKEN {
             asked(bench.address(), "HEAD /r/1", &format!("{NAMED}{who}")).await;
         }
-        let asked = origin.hits();
+        let hits = origin.hits();
         let answer = bench.get("/r/1").await;
-        assert_eq!((answer.text().as_str(), origin.hits()), ("all", asked), "{who}");
+        assert_eq!((answer.text().as_str(), origin.hits()), ("all", hits), "{who}");
         assert_eq!(answer.header("x-own"), None);
     }
 }
@@ -252,5 +252,26 @@ async fn c30_those_who_wait_share_a_failure_and_not_somebodys_page_about_it() {
             let is_for_all = value == "max-age=0";
             assert!(is_for_all == (pages > origin.hits()), "{name}: {pages} {}", origin.hits());
         }
+    }
+}
+
+#[tokio::test]
+async fn c32_the_port_that_is_left_out_of_a_key_is_that_of_the_scheme() {
+    let origin = Origin::start(|seen| {
+        let to = format!("https://{}/login", seen.header("host").unwrap());
+        Reply::status(302)
+            .header("location", &to)
+            .header("cache-control", "max-age=60")
+    })
+    .await;
+    let top = "trusted_peers = [ \"127.0.0.1\" ]";
+    let bench = Bench::start(&contract_with(origin.address, top, NO_BREAKER, ORIGIN)).await;
+    for (host, hits) in [("a:80", 1), ("a", 2), ("A:443", 2), ("a:80", 2)] {
+        let fields = format!("host: {host}\r\nx-forwarded-proto: https\r\n");
+        let answer = asked(bench.address(), "GET /r/1", &fields).await;
+        let port = if host == "a:80" { ":80" } else { "" };
+        let expected = format!("https://a{port}/login");
+        assert_eq!(answer.header("location"), Some(expected.as_str()));
+        assert_eq!(origin.hits(), hits, "{host}");
     }
 }

@@ -32,6 +32,7 @@ use super::{
     authority,
     cached::Cached,
     exchange::{Exchange, Handed},
+    framing,
     outbound::Outbound,
     pass::Passed,
     peer::Peer,
@@ -239,6 +240,9 @@ fn prepare(app: &App, peer: &Arc<Peer>, mut request: http::request::Parts) -> Re
         return Err(Refused::because(ProblemKind::MethodNotImplemented, None));
     }
     let authority = authority::of_request(&request.uri, &request.headers).map_err(bad)?;
+    if !framing::can_be_read(&request.headers) {
+        return Err(bad("the body has another transfer coding than chunked, or more than one"));
+    }
     // Nothing is decided by a field that goes no further: neither a route nor a copy.
     strip_nominated(&mut request.headers);
     let path = request.uri.path();

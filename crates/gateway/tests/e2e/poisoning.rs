@@ -275,3 +275,20 @@ async fn c32_the_port_that_is_left_out_of_a_key_is_that_of_the_scheme() {
         assert_eq!(origin.hits(), hits, "{host}");
     }
 }
+
+#[tokio::test]
+async fn cs4_who_asks_alone_inside_the_window_went_forward_because_the_copy_was_stale() {
+    let stored = Reply::ok("one")
+        .header("etag", "\"a\"")
+        .header("cache-control", "max-age=0, stale-while-revalidate=60");
+    let origin = Origin::always(stored).await;
+    let bench = &both(&origin).await[0];
+    bench.get("/r/1").await;
+    origin.now(Reply::status(304).header("etag", "\"a\""));
+    let own = format!("{NAMED}cache-control: no-store\r\n");
+    let answer = asked(bench.address(), "GET /r/1", &own).await;
+    assert_eq!(
+        answer.header("cache-status"),
+        Some("evenkeel; fwd=stale; fwd-status=304")
+    );
+}

@@ -273,7 +273,7 @@ impl Shelf {
             // An error hands it back when the key was removed meanwhile: then it is not kept.
             drop(vacant.insert(Arc::new(place.charged(taken))));
             if let Some(taken) = taken {
-                taken.note(hash, places.len(), |hash| places.contains_key(&hash));
+                taken.note(hash, |hash| places.contains_key(&hash));
             }
         }
         drop(gone);

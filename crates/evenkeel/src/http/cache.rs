@@ -58,7 +58,7 @@ impl Looked {
 
     /// Writes what tells this request from others for the same URI, as far as answers have said it in `Vary`: those
     /// that differ here cannot share an answer.
-    pub fn write_variant(&self, request: &HeaderMap, key: &mut Vec<u8>) {
+    fn write_variant(&self, request: &HeaderMap, key: &mut Vec<u8>) {
         let latest = self
             .place
             .iter()
@@ -155,6 +155,16 @@ impl HttpCache {
             place,
             chosen,
         }
+    }
+
+    /// Writes the key under which requests share an attempt: the URI, what `Vary` is known to name, and when the URI was
+    /// retired last. Who comes after a write must not join an attempt that began before it.
+    #[must_use]
+    pub fn together(&self, key: &UriKey, looked: &Looked, request: &HeaderMap) -> Vec<u8> {
+        let mut together = self.shelf.retired_at(key).as_nanos().to_be_bytes().to_vec();
+        together.extend_from_slice(key.as_bytes());
+        looked.write_variant(request, &mut together);
+        together
     }
 
     /// Decides what becomes of a request: before asking, and again after asking has failed.

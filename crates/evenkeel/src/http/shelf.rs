@@ -173,6 +173,11 @@ impl Shelf {
         });
     }
 
+    /// Returns when a URI was retired last.
+    pub(super) fn retired_at(&self, key: &UriKey) -> Mono {
+        self.0.retired.last(key.bytes())
+    }
+
     pub(super) fn get(&self, key: &UriKey) -> Option<Arc<Place>> {
         self.0
             .places

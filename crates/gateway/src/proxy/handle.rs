@@ -160,7 +160,7 @@ async fn read_cached(
         return (refuse::nothing_kept(), None);
     }
     let bring = |moment, now| exchange.bring(cache, cached, moment, now);
-    let key = || exchange.together(cached);
+    let key = || cache.together(&cached.key, &cached.looked, &exchange.request.headers);
     let usable = |fetched: &Reply| exchange.may_share(cache, cached, fetched);
     let together = if exchange.asks_alone(cached) {
         Together::Alone(&key)

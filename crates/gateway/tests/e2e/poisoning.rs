@@ -4,7 +4,7 @@ use std::{net::SocketAddr, time::Duration};
 
 use crate::{
     cache_reuse::ORIGIN,
-    kit::{Answer, Bench, Client, NO_BREAKER, NO_LIMITS, Origin, Reply, STALE, contract, contract_with, get},
+    kit::{Answer, Bench, Client, NO_BREAKER, NO_LIMITS, Origin, Reply, STALE, contract, contract_with, get, until},
 };
 
 /// One request with this head behind the request line.
@@ -291,4 +291,28 @@ async fn cs4_who_asks_alone_inside_the_window_went_forward_because_the_copy_was_
         answer.header("cache-status"),
         Some("evenkeel; fwd=stale; fwd-status=304")
     );
+}
+
+#[tokio::test]
+async fn c27_who_comes_after_a_write_does_not_join_an_attempt_that_began_before_it() {
+    for bench in 0..2 {
+        let origin = Origin::start(|seen| {
+            if seen.line.starts_with("GET") {
+                Reply::ok("old").wait(Duration::from_millis(500))
+            } else {
+                Reply::ok("done")
+            }
+        })
+        .await;
+        let more = ["freshness = \"origin\"", "coalesce = true"][bench];
+        let more = format!("{more}\nother_methods = \"pass\"");
+        let bench = Bench::start(&contract(origin.address, NO_LIMITS, &more)).await;
+        let address = bench.address();
+        let before = tokio::spawn(async move { get(address, "/r/1").await });
+        until("the attempt is under way", || origin.hits() == 1).await;
+        asked(address, "POST /r/1", "host: shop.example\r\ncontent-length: 0\r\n").await;
+        origin.now(Reply::ok("new").header("cache-control", "max-age=60"));
+        assert_eq!(get(address, "/r/1").await.text(), "new", "{more}");
+        assert_eq!(before.await.unwrap().text(), "old");
+    }
 }

@@ -151,11 +151,18 @@ fn handled(
 
 /// What a first decision means to the label of a request that did go forward.
 pub(super) fn forwarded(first: Decision) -> Handling {
+    let why = if first == Decision::StaleWhileRevalidating {
+        // Who asks for themselves waits for what others get in the background.
+        Forward::Stale
+    } else {
+        // A copy that went between look and answer.
+        Forward::Miss
+    };
     match first.handling() {
         Some(forwarded @ Handling::Forwarded { .. }) => forwarded,
-        // Asked although a copy was good: a probe, or a copy that went between look and answer.
+        // Asked although a copy was good.
         Some(Handling::Hit) | None => Handling::Forwarded {
-            why: Forward::Miss,
+            why,
             status: None,
             stored: false,
             collapsed: None,

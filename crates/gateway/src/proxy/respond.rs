@@ -41,7 +41,7 @@ pub(super) fn respond(
         Ok(answer) => stand_in(exchange, &answer, connected),
         Err(end) => match (end.ending, &end.cause) {
             (Ending::Failed, Some(Trouble::ErrorAnswer(status, whole))) => {
-                passed_on(*status, whole.as_deref(), handed, labels)
+                passed_on(exchange, *status, whole.as_deref(), handed, labels)
                     .unwrap_or_else(|| refuse::unanswered(&end, connected, || exchange.route.next_turn()))
             }
             _ => refuse::unanswered(&end, connected, || exchange.route.next_turn()),
@@ -86,7 +86,7 @@ fn cached(
         },
         Err(end) => match (end.ending, &end.cause) {
             (Ending::Failed, Some(Trouble::ErrorAnswer(status, whole))) => {
-                error_answer(*status, whole.as_deref(), handed).map_or_else(
+                error_answer(exchange, *status, whole.as_deref(), handed).map_or_else(
                     || refuse::unanswered(&end, connected, || exchange.route.next_turn()),
                     |response| passed(response, false),
                 )
@@ -176,25 +176,33 @@ fn stand_in(exchange: &Exchange, answer: &Answer<Reply, Trouble>, connected: boo
     finished(exchange, response)
 }
 
-/// Passes an error answer on as it was; `None` if its body went to somebody else.
+/// Passes an error answer on as it was; `None` if it is somebody else's.
 fn passed_on(
+    exchange: &Exchange,
     status: StatusCode,
     whole: Option<&Whole>,
     handed: Handed,
     labels: &Labels,
 ) -> Option<Response<Outbound>> {
-    let mut response = error_answer(status, whole, handed)?;
+    let mut response = error_answer(exchange, status, whole, handed)?;
     labels.live(&mut response, Stored::default());
     Some(response)
 }
 
-fn error_answer(status: StatusCode, whole: Option<&Whole>, handed: Handed) -> Option<Response<Outbound>> {
+fn error_answer(
+    exchange: &Exchange,
+    status: StatusCode,
+    whole: Option<&Whole>,
+    handed: Handed,
+) -> Option<Response<Outbound>> {
     let Handed {
         headers,
         stream,
         lease,
     } = handed;
     match (whole, stream) {
+        // Who asked has the lease of its body.
+        (Some(whole), _) if lease.is_none() && !exchange.may_be_given_whole(whole) => None,
         (Some(whole), _) => {
             let headers = headers.unwrap_or_else(|| whole.headers.clone());
             Some(with_status(

@@ -151,7 +151,7 @@ const NAMED: &str = "host: shop.example\r\n";
 /// An origin that has a page for all, and something else for whoever says who they are.
 async fn personal(own: Reply) -> Origin {
     Origin::start(move |seen| {
-        if seen.header("cookie").or(seen.header("authorization")).is_some() {
+        if seen.header("cookie").or_else(|| seen.header("authorization")).is_some() {
             own.clone()
         } else {
             Reply::ok("all").header("cache-control", "max-age=60")

@@ -30,9 +30,16 @@ impl Bulkhead {
     /// Takes a permit if one is free.
     #[must_use]
     pub fn acquire(&self) -> bool {
+        self.acquire_beyond(0)
+    }
+
+    /// Takes a permit if one is free, or if fewer than so many are taken beyond the limit: those are reserved for probes.
+    #[must_use]
+    pub fn acquire_beyond(&self, reserved: u32) -> bool {
+        let limit = self.limit.saturating_add(reserved);
         let mut in_use = self.in_use.load(Ordering::Relaxed);
         loop {
-            if in_use >= self.limit {
+            if in_use >= limit {
                 return false;
             }
             match self
@@ -101,6 +108,20 @@ mod tests {
         bulkhead.release();
         assert!(bulkhead.acquire());
         assert!(!Bulkhead::new(0).acquire());
+    }
+
+    #[test]
+    fn reserved_permits_lie_beyond_the_limit_and_are_no_use_to_others() {
+        let bulkhead = Bulkhead::new(1);
+        assert!(bulkhead.acquire());
+        assert_eq!(
+            [bulkhead.acquire_beyond(1), bulkhead.acquire_beyond(1)],
+            [true, false]
+        );
+        bulkhead.release();
+        assert!(!bulkhead.acquire(), "one is in use");
+        bulkhead.release();
+        assert!(bulkhead.acquire());
     }
 
     #[test]

@@ -23,6 +23,7 @@ use crate::{
 mod again;
 mod carry;
 mod priority;
+mod reserved;
 mod slow;
 
 use again::Again;
@@ -144,8 +145,8 @@ impl<L: Exclusive<Steering>> Dependency<L> {
         asker: Asker,
     ) -> (Result<Pass, Refusal>, Changes) {
         // The permit comes first: a probe that could not start would hold up the recovery.
-        let entry = match self.enter(Through::Free, true, now) {
-            Ok(Pass { entry, .. }) => entry,
+        let entry = match self.enter_as_probe(now) {
+            Ok(entry) => entry,
             Err(refusal) => return (Err(refusal), [None; 2]),
         };
         let meter = self.meter.as_ref();

@@ -33,9 +33,41 @@
 //! # Ok::<(), evenkeel::Problems>(())
 //! ```
 
+//!
+//! # Ready-made ones
+//!
+//! | for | function | feature |
+//! |---|---|---|
+//! | I/O of sockets | [`io()`] | - |
+//! | HTTP statuses | [`Class::of_status`] | - |
+//! | gRPC codes, of any client | [`grpc()`] | - |
+//! | hyper, and what wraps its errors | `hyper`, `hyper_within` | `hyper` |
+//! | reqwest | `reqwest` | `reqwest` |
+//! | tonic | `tonic` | `tonic` |
+//!
+//! Each shows its whole table. A feature only adds its function; it changes no other.
+
+#[cfg(feature = "hyper")]
+mod chain;
+mod grpc;
+#[cfg(feature = "hyper")]
+mod hyper;
+#[cfg(feature = "reqwest")]
+mod reqwest;
+#[cfg(feature = "tonic")]
+mod tonic;
+
 use std::io;
 
 use evenkeel_core::{Class, Outage};
+
+pub use self::grpc::grpc;
+#[cfg(feature = "hyper")]
+pub use self::hyper::{hyper, hyper_within};
+#[cfg(feature = "reqwest")]
+pub use self::reqwest::reqwest;
+#[cfg(feature = "tonic")]
+pub use self::tonic::tonic;
 
 /// Classifies an I/O error of a network call.
 ///

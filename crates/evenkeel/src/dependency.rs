@@ -2,174 +2,30 @@
 //! It exists once per dependency, however many guards ask it, because they all wear out the same source.
 //! It refuses to admit by itself: that is the engine's, see `evenkeel_core::Dependency`.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, Weak},
+    time::Duration,
+};
 
 use evenkeel_core::{
     Asker, BreakerRules, Bulkhead, Carried, Class, Criticality, DependencyContract, DependencyDraft,
-    Exclusive, Limit, LimitRules, Mono, Now, OpenFor, Over, Problems, RampRules, RampStep, Ratio, Refusal,
-    Retry, Row, SlowRatio, Stage, State, Steering, Transition,
+    Exclusive, Limit, Mono, Now, Problems, RampStep, Refusal, Retry, Row, Stage, State, Steering, Transition,
 };
 use parking_lot::Mutex;
 
 use crate::{
+    breaker::BreakerBuilder,
     counts::{AttemptCounters, Counters, RetryCounters, RetryCounts},
     engine::{Engine, Resource},
     event::EventKind,
     hold::HoldSlot,
     lent::Lent,
     line::{Line, Lines},
+    synthetic::Synthetic,
     ticket::{Permit, Ticket},
 };
 
 mod load;
-
-/// The trips and periods of a circuit breaker, in the words of the contract.
-///
-/// At least one trip has to be declared: [`consecutive`](Self::consecutive), [`failure_ratio`](Self::failure_ratio)
-/// or [`slow_ratio`](Self::slow_ratio); all of them may be. The order of the settings does not matter.
-///
-/// ```
-/// # use evenkeel::{Class, Engine, State};
-/// # use std::time::Duration;
-/// let guard = Engine::system()
-///     .read::<u32>("g")
-///     .breaker(|b| b.consecutive(5).failure_ratio(500_000, Duration::from_secs(10), 20).close_after(2))
-///     .classify(|_: &()| Class::OUTAGE)
-///     .build()?;
-/// assert_eq!(guard.dependency().status().state, Some(State::Closed));
-/// # Ok::<(), evenkeel::Problems>(())
-/// ```
-#[derive(Clone, Copy, Debug)]
-pub struct BreakerBuilder(BreakerRules);
-
-impl BreakerBuilder {
-    /// Trips after this many failures in a row: 1 to 1 000 000. A success starts the count anew; what counts as
-    /// neither, such as a refusal, does not.
-    #[must_use]
-    pub const fn consecutive(mut self, failures: u32) -> Self {
-        self.0.consecutive = Some(failures);
-        self
-    }
-
-    /// Trips when at least `failures_ppm` parts per million of `min_calls` or more calls in `window` failed.
-    ///
-    /// 1 to 1 000 000 parts, a window of 100 ms to 1 h, and 1 to 1 000 000 calls.
-    #[must_use]
-    pub const fn failure_ratio(self, failures_ppm: u32, window: Duration, min_calls: u32) -> Self {
-        self.failure_ratio_over(failures_ppm, Over::Time(window), min_calls)
-    }
-
-    /// The same over the last so many calls, however long ago, with [`Over::Calls`]: 1 to 100 000. It is how a
-    /// dependency is judged that is seldom called.
-    ///
-    /// ```
-    /// # use evenkeel::{Class, Engine, Over};
-    /// let exports = Engine::system()
-    ///     .dependency("exports")
-    ///     .breaker(|b| b.failure_ratio_over(500_000, Over::Calls(10), 4))
-    ///     .build()?;
-    /// # Ok::<(), evenkeel::Problems>(())
-    /// ```
-    #[must_use]
-    pub const fn failure_ratio_over(mut self, failures_ppm: u32, window: Over, min_calls: u32) -> Self {
-        self.0.ratio = Some(Ratio {
-            failures_ppm,
-            window,
-            min_calls,
-        });
-        self
-    }
-
-    /// Trips when at least `slow_ppm` parts per million of `min_calls` or more calls in `window` were slow: took `after`
-    /// or longer. A call that is still under way is slow at that moment, and a caller who has left by then changes nothing.
-    ///
-    /// `after` is 1 ms to 1 h and less than the timeout; the others as in [`failure_ratio`](Self::failure_ratio). A probe
-    /// that is slow has failed.
-    ///
-    /// ```
-    /// # use evenkeel::{Engine, Over};
-    /// # use std::time::Duration;
-    /// let search = Engine::system()
-    ///     .dependency("search")
-    ///     .timeout(Duration::from_secs(2))
-    ///     .breaker(|b| b.slow_ratio(Duration::from_millis(500), 500_000, Over::Calls(20), 10))
-    ///     .build()?;
-    /// # Ok::<(), evenkeel::Problems>(())
-    /// ```
-    #[must_use]
-    pub const fn slow_ratio(mut self, after: Duration, slow_ppm: u32, window: Over, min_calls: u32) -> Self {
-        self.0.slow = Some(SlowRatio {
-            after,
-            slow_ppm,
-            window,
-            min_calls,
-        });
-        self
-    }
-
-    /// Stays open for `first`, doubled with each reopening in a row, `longest` at most, each ± 20 % or what
-    /// [`jitter`](Self::jitter) says. Both 1 ms to a day; without this, 0.5 s and 1 s.
-    #[must_use]
-    pub const fn open_for(mut self, first: Duration, longest: Duration) -> Self {
-        let jitter_ppm = match self.0.open_for {
-            OpenFor::Timed { jitter_ppm, .. } => jitter_ppm,
-            OpenFor::Manual => BreakerRules::JITTER_PPM,
-        };
-        self.0.open_for = OpenFor::Timed {
-            first,
-            longest,
-            jitter_ppm,
-        };
-        self
-    }
-
-    /// Spreads the open periods by this many parts per million either way, instead of 20 %: 0 to 500 000. Has no
-    /// effect together with [`open_until_probed`](Self::open_until_probed).
-    #[must_use]
-    pub const fn jitter(mut self, ppm: u32) -> Self {
-        if let OpenFor::Timed { first, longest, .. } = self.0.open_for {
-            self.0.open_for = OpenFor::Timed {
-                first,
-                longest,
-                jitter_ppm: ppm,
-            };
-        }
-        self
-    }
-
-    /// Stays open until somebody probes by hand, with [`Read::probe`](crate::Read::probe), or resets it.
-    #[must_use]
-    pub const fn open_until_probed(mut self) -> Self {
-        self.0.open_for = OpenFor::Manual;
-        self
-    }
-
-    /// Lets this many probes run at once: 1 to 1000, without this 1.
-    #[must_use]
-    pub const fn probes(mut self, probes: u32) -> Self {
-        self.0.probes = probes;
-        self
-    }
-
-    /// Closes after this many successful probes in a row: 1 to 1000, without this 1. It may be more than
-    /// [`probes`](Self::probes): they then prove the recovery one after the other.
-    #[must_use]
-    pub const fn close_after(mut self, successes: u32) -> Self {
-        self.0.close_after = successes;
-        self
-    }
-
-    /// Counts a probe without a verdict as failed after this long, instead of after the timeout: 1 ms to 1 h, and not
-    /// less than the timeout. Where no timeout is declared either it is 1 s.
-    ///
-    /// It says when the breaker stops waiting. A probe in the background ends then too; one that a caller waits for
-    /// ends with that caller's limits.
-    #[must_use]
-    pub const fn lease(mut self, lease: Duration) -> Self {
-        self.0.lease = Some(lease);
-        self
-    }
-}
 
 /// The contract with a dependency, being written. Nothing is on unless declared.
 #[derive(Debug)]
@@ -177,6 +33,7 @@ pub struct DependencyBuilder {
     engine: Engine,
     draft: DependencyDraft,
     uses: Vec<Resource>,
+    pub(crate) synthetic: Option<Synthetic>,
 }
 
 impl DependencyBuilder {
@@ -188,6 +45,7 @@ impl DependencyBuilder {
                 ..DependencyDraft::default()
             },
             uses: Vec::new(),
+            synthetic: None,
         }
     }
 
@@ -210,45 +68,6 @@ impl DependencyBuilder {
     pub fn breaker(mut self, rules: impl FnOnce(BreakerBuilder) -> BreakerBuilder) -> Self {
         let BreakerBuilder(rules) = rules(BreakerBuilder(self.draft.breaker.unwrap_or(BreakerRules::NONE)));
         self.draft.breaker = Some(rules);
-        self
-    }
-
-    /// Lets traffic back stage by stage after the breaker has closed: these shares of calls and permits in percent,
-    /// rising, the last one 100. [`DependencyBuilder::ramp_rules`] sets the rest.
-    #[must_use]
-    pub fn ramp(self, stages: impl Into<Vec<u8>>) -> Self {
-        self.ramp_rules(RampRules {
-            stages: stages.into(),
-            ..RampRules::default()
-        })
-    }
-
-    /// Lets traffic back by these rules after the breaker has closed.
-    #[must_use]
-    pub fn ramp_rules(mut self, rules: RampRules) -> Self {
-        self.draft.ramp = Some(rules);
-        self
-    }
-
-    /// Learns how many attempts the dependency bears: no limit until a first sign of overload, then one that follows
-    /// its latency. An attempt that ran into its limit is counted for a while longer, see [`LimitRules::linger`].
-    ///
-    /// ```
-    /// # use evenkeel::{Engine, LimitRules};
-    /// # use std::time::Duration;
-    /// let stock = Engine::system()
-    ///     .dependency("stock")
-    ///     .timeout(Duration::from_secs(1))
-    ///     .breaker(|breaker| breaker.consecutive(5))
-    ///     .ramp([5, 20, 50, 100])
-    ///     .learned_limit(LimitRules::DEFAULT)
-    ///     .build()?;
-    /// assert_eq!(stock.status().ramp, None);
-    /// # Ok::<(), evenkeel::Problems>(())
-    /// ```
-    #[must_use]
-    pub const fn learned_limit(mut self, rules: LimitRules) -> Self {
-        self.draft.learn = Some(rules);
         self
     }
 
@@ -292,6 +111,7 @@ impl DependencyBuilder {
             && abandoned.is_none()
             && rows.is_empty()
             && self.uses.is_empty()
+            && self.synthetic.is_none()
     }
 
     /// Checks the contract.
@@ -336,7 +156,7 @@ impl DependencyBuilder {
             line.iter().for_each(|line| lines.add(line));
         }
         let resources = self.uses.into_iter().map(|resource| resource.bulkhead).collect();
-        Ok(Dependency(Arc::new(Inner {
+        Ok(Dependency(Arc::new_cyclic(|this| Inner {
             name: contract.name().into(),
             seat: evenkeel_core::Dependency::new(contract, resources, self.engine.draw_seed()),
             engine: self.engine,
@@ -347,6 +167,8 @@ impl DependencyBuilder {
             line,
             shared,
             hold: HoldSlot::default(),
+            synthetic: self.synthetic,
+            this: Weak::clone(this),
         })))
     }
 }
@@ -370,6 +192,10 @@ pub(crate) struct Inner {
     /// The queues on the resources that it draws on.
     shared: Vec<Arc<Lines>>,
     pub(crate) hold: HoldSlot,
+    /// What probes it although nobody asks.
+    pub(crate) synthetic: Option<Synthetic>,
+    /// Itself, for the task that probes.
+    pub(crate) this: Weak<Self>,
 }
 
 /// The engine's exclusive access, by a lock. A breaker that is not closed takes it, and one call in each round that
@@ -430,6 +256,9 @@ impl Inner {
             self.transitions.add(transition.to as usize);
             self.engine.tell(&self.name, EventKind::Breaker(transition));
             self.call_all();
+            if transition.to == State::Open {
+                self.watch();
+            }
         }
         for event in self.seat.ramp_events() {
             self.ramp_steps.add(event.step as usize);

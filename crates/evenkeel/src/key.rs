@@ -135,6 +135,15 @@ pub(crate) fn write_into<S: Scope>(
     Ok(())
 }
 
+/// Writes a key that begins with the name of a contract.
+#[cfg(feature = "http")]
+pub(crate) fn write_named<S: Scope>(name: &str, scope: &S, key: &[u8]) -> Result<Key, EmptyScopePart> {
+    let mut whole = Key::new();
+    append(&mut whole, name.as_bytes());
+    write_into(&mut whole, &[], scope, key)?;
+    Ok(whole)
+}
+
 /// Ends the scope, however many parts it has. No part starts with this byte, because no length does.
 const KEY_FOLLOWS: u8 = 0xff;
 

@@ -133,6 +133,27 @@
 //! # Ok(()) }
 //! ```
 //!
+//! # In other people's stacks
+//!
+//! Features add modules and functions and change nothing else; none is on by default, and no type of another library is in
+//! a signature outside of them.
+//!
+//! | feature | adds | needs |
+//! |---|---|---|
+//! | `hyper` | `classify::hyper`, `classify::hyper_within` | hyper |
+//! | `reqwest` | `classify::reqwest` | reqwest, without TLS of its own |
+//! | `tonic` | `classify::tonic` | tonic, without its transport; [`classify::grpc()`] needs nothing |
+//! | `tower` | `tower`: a layer that puts a guard around services | tower-service, tower-layer |
+//! | `http` | `http`: a cache by RFC 9111; with `tower` also `tower::http`: a layer that labels responses | evenkeel-http, http, http-body |
+//!
+//! `examples/stacks` has a router of axum and clients of reqwest and tonic that run and end by themselves.
+//!
+//! # HTTP
+//!
+//! With the feature `http` the module `http` keeps answers by RFC 9111: several for one URI, validated, updated and
+//! retired together. [`Read::call_held`] makes a call that brings its copy from there, or from any other store of its
+//! caller's, so that breaker, permits, ladder and counters are the same as for every other call.
+//!
 //! # Seeing and steering
 //!
 //! [`Read::counts`] says what calls came to, by ending and reason: an answer made of old data is never counted as a
@@ -141,6 +162,7 @@
 //! [`Read::seed`] and [`Read::forget`] put a snapshot in and take it out.
 
 mod answer;
+mod breaker;
 pub mod classify;
 mod clock;
 mod counts;
@@ -159,14 +181,18 @@ mod parked;
 mod pass;
 mod read;
 mod retired;
+mod synthetic;
 mod tail;
 mod ticket;
+#[cfg(feature = "tower")]
+pub mod tower;
 mod until;
 
 pub use answer::{Answer, Misuse, Unanswered};
+pub use breaker::BreakerBuilder;
 pub use clock::{Clock, ManualClock};
 pub use counts::{Counts, Exercised, NotKept, Refreshed, RetryCounts};
-pub use dependency::{BreakerBuilder, Dependency, DependencyBuilder, DependencyStatus};
+pub use dependency::{Dependency, DependencyBuilder, DependencyStatus};
 pub use engine::{Engine, Resource};
 pub use evenkeel_core::{
     Advice, BreakerRules, Carried, CarriedLoad, CarriedOpening, CarriedRamp, Cause, Class, Criticality,

@@ -66,6 +66,16 @@ impl Retired {
         self.latest.fetch_max(at.as_nanos(), Ordering::AcqRel);
     }
 
+    /// Returns when a key was retired last, or a later time if that is no longer known: it tells loads of before from
+    /// loads of after.
+    pub(crate) fn last(&self, key: &Key) -> Mono {
+        if self.latest.load(Ordering::Acquire) == NEVER.as_nanos() {
+            return NEVER;
+        }
+        let keys = self.keys.lock();
+        keys.times.get(key).map_or(keys.floor, |at| keys.floor.max(*at))
+    }
+
     /// Tells whether data observed under `key` at `observed` is void.
     pub(crate) fn covers(&self, key: &Key, observed: Mono) -> bool {
         if observed.as_nanos() >= self.latest.load(Ordering::Acquire) {
@@ -82,6 +92,19 @@ mod tests {
 
     fn key(number: i64) -> Key {
         Key::from_slice(&number.to_be_bytes())
+    }
+
+    #[test]
+    fn a_retirement_divides_the_loads_of_its_key_and_none_is_forgotten() {
+        let retired = Retired::default();
+        assert_eq!(retired.last(&key(1)), NEVER);
+        retired.note(&key(1), Mono::from_nanos(5));
+        assert_eq!(retired.last(&key(1)), Mono::from_nanos(5));
+        assert_eq!(retired.last(&key(2)), NEVER);
+        for number in 2..5_000 {
+            retired.note(&key(number), Mono::from_nanos(6));
+        }
+        assert!(retired.last(&key(1)) >= Mono::from_nanos(5));
     }
 
     #[test]

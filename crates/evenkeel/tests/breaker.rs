@@ -683,3 +683,21 @@ async fn e22_refusals_of_its_own_and_of_the_dependency_never_open_it() {
         assert_eq!(stage.state(), State::Closed, "{neutral:?}");
     }
 }
+
+#[tokio::test]
+async fn e17_one_dependency_that_opens_leaves_the_others_as_they_are_and_a_person_can_reset_it() {
+    let (_, engine) = engine();
+    let guard = |name| {
+        let builder = engine.read::<u32>(name).breaker(|b| b.consecutive(1));
+        builder.classify(Fail::class).build().unwrap()
+    };
+    let (one, other) = (guard("one"), guard("other"));
+    drop(one.call((), "k", |_| async { Err(Fail::Down) }).await);
+    let state = |guard: &Guard| guard.dependency().status().state;
+    assert_eq!(
+        [state(&one), state(&other)],
+        [Some(State::Open), Some(State::Closed)]
+    );
+    one.dependency().reset("ana", "a test");
+    assert_eq!(state(&one), Some(State::Closed));
+}

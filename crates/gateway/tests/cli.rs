@@ -371,6 +371,30 @@ fn rules_of_breaker_ramp_and_learned_limit_that_cannot_hold_are_problems_with_a_
             ],
         ),
         (
+            "probe = { path = \"health\" }",
+            [
+                "dependencies.catalog.probe.path: \"health\"",
+                "a path from the root",
+                "`path = \"/health\"`",
+            ],
+        ),
+        (
+            "probe = {}",
+            [
+                "dependencies.catalog.probe.path: missing",
+                "required",
+                "add `path =",
+            ],
+        ),
+        (
+            "breaker = \"off\"\nprobe = { path = \"/health\" }",
+            [
+                "dependencies.catalog.probe: no breaker",
+                "where there is a breaker",
+                "remove it, or `breaker = \"off\"`",
+            ],
+        ),
+        (
             "ramp = \"on\"",
             [
                 "dependencies.catalog.ramp: \"on\"",

@@ -116,6 +116,8 @@ const CHECKS: &[(&str, &str, Check)] = &[
         "retry_after_max",
         check!(retries::retry_after_max()),
     ),
+    ("dependencies.<name>", "probe", check!(load::probe())),
+    ("dependencies.<name>.probe", "path", check!(load::probe())),
     ("dependencies.<name>", "ramp", check!(load::ramp())),
     ("dependencies.<name>.ramp", "stages", check!(load::stages())),
     ("dependencies.<name>.ramp", "hold", check!(load::hold())),

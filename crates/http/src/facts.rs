@@ -132,6 +132,21 @@ pub struct StoredFacts {
     pub directives: ResponseDirectives,
 }
 
+/// Tells whether an answer says something about what others are given, and not only about the one who asked.
+///
+/// What is told to somebody with credentials or cookies is their own, a refusal or a prohibition to keep it included,
+/// unless the answer says that it is for all (rules C12, C33): it takes no shared copy away. In a private cache every
+/// request is by the one whose copies they are.
+#[must_use]
+pub fn speaks_for_all(sharing: Sharing, request: &RequestFacts, said: &ResponseDirectives) -> bool {
+    match sharing {
+        Sharing::Private => true,
+        Sharing::Shared => {
+            !request.cookies && (!request.authorization || may_be_shared_despite_authorization(said))
+        }
+    }
+}
+
 /// How a copy is about to be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Reuse {

@@ -79,13 +79,36 @@ pub fn strip_hop_by_hop(headers: &mut HeaderMap) -> ConnectionOptions {
     options
 }
 
-/// Reads the `Connection` lines. Members that are no field name, or are removed anyway, are left out.
+/// Removes the fields that `Connection` nominates, and leaves the line itself to [`strip_hop_by_hop`].
+///
+/// What a sender nominates is said to this hop alone, and nobody behind it sees it. Call it before anything is decided
+/// by the fields of a request: a copy that is chosen by a field which the origin never got is somebody else's.
+///
+/// ```
+/// use evenkeel_http::hop::strip_nominated;
+/// use http::{HeaderMap, HeaderValue, header::{ACCEPT_LANGUAGE, CONNECTION}};
+///
+/// let mut headers = HeaderMap::new();
+/// headers.insert(CONNECTION, HeaderValue::from_static("Accept-Language"));
+/// headers.insert(ACCEPT_LANGUAGE, HeaderValue::from_static("de"));
+/// strip_nominated(&mut headers);
+/// assert!(!headers.contains_key(ACCEPT_LANGUAGE));
+/// assert!(headers.contains_key(CONNECTION));
+/// ```
+pub fn strip_nominated(headers: &mut HeaderMap) {
+    for name in nominated(headers).0 {
+        headers.remove(name);
+    }
+}
+
+/// Reads the `Connection` lines. Members that are no field name, or are removed anyway, are left out, and so is `Host`:
+/// every recipient needs it, so that a sender must not nominate it (RFC 9110 §7.6.1).
 fn nominated(headers: &HeaderMap) -> ConnectionOptions {
     let names = headers
         .get_all(CONNECTION)
         .iter()
         .flat_map(|line| list_elements(line.as_bytes()))
-        .filter(|option| !option.eq_ignore_ascii_case(b"close"))
+        .filter(|option| !option.eq_ignore_ascii_case(b"close") && !option.eq_ignore_ascii_case(b"host"))
         .filter(|option| {
             !HOP_BY_HOP
                 .iter()
@@ -245,6 +268,14 @@ mod tests {
                 ("x-kept", "1"),
             ]),
             ["x-kept"]
+        );
+    }
+
+    #[test]
+    fn h10_host_cannot_be_nominated_away() {
+        assert_eq!(
+            left(&[("connection", "Host, x-other"), ("host", "a"), ("x-other", "1")]),
+            ["host"]
         );
     }
 

@@ -157,6 +157,20 @@ pub const fn replaces_a_good_copy(status: StatusCode) -> bool {
     !in_error_set(status)
 }
 
+/// Tells whether an answer that nobody keeps may be given to others who asked at the same time: like [`may_keep`], for
+/// every status. An error page can be somebody's own too.
+///
+/// # Errors
+///
+/// The first reason against it.
+pub fn may_be_anothers(
+    sharing: Sharing,
+    request: &RequestFacts,
+    response: &ResponseHead<'_>,
+) -> Result<(), NotKept> {
+    keep_where(|_, _| true, sharing, request, response)
+}
+
 fn keep_where(
     fits: impl Fn(Sharing, &ResponseHead<'_>) -> bool,
     sharing: Sharing,
@@ -274,6 +288,21 @@ mod tests {
             "kept"
         );
         assert_eq!(shared(&[], &[cache_control("no-cache")]), "kept");
+    }
+
+    #[test]
+    fn c30_an_error_answer_may_be_anothers_unless_it_is_somebodys_own() {
+        let of = |request: Lines<'_>, response: Lines<'_>| {
+            let request = RequestFacts::of(&Method::GET, &headers(request.iter().copied()), &[""; 0]);
+            let response = headers(response.iter().copied());
+            let head = ResponseHead::of(StatusCode::SERVICE_UNAVAILABLE, &response);
+            may_be_anothers(Sharing::Shared, &request, &head).map_or_else(NotKept::as_str, |()| "anothers")
+        };
+        assert_eq!(of(&[], &[]), "anothers");
+        assert_eq!(of(&[], &[("set-cookie", "a=b")]), "set-cookie");
+        assert_eq!(of(&[], &[cache_control("private")]), "private");
+        assert_eq!(of(&[], &[cache_control("no-store")]), "no-store");
+        assert_eq!(of(&[TOKEN], &[]), "authorization");
     }
 
     #[test]

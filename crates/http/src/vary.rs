@@ -76,6 +76,12 @@ impl Nominated {
         &self.0
     }
 
+    /// Tells whether one of these fields is nominated.
+    #[must_use]
+    pub fn names_any(&self, fields: &[HeaderName]) -> bool {
+        self.0.iter().any(|name| fields.contains(name))
+    }
+
     /// Returns the secondary key of a request: each nominated field with its normalised value,
     /// length-prefixed.
     ///

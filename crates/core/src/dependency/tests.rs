@@ -69,6 +69,25 @@ fn e07_a_probe_without_a_permit_leaves_the_breaker_open_and_nothing_taken() {
 }
 
 #[test]
+fn e15_work_from_before_the_opening_that_holds_every_permit_keeps_no_probe_away() {
+    let dependency = dependency(2, Vec::new());
+    let (stuck, _) = dependency.admit(NOW, Asker::Traffic, false);
+    assert!(stuck.is_ok());
+    trip(&dependency);
+    let (watching, _) = dependency.admit(NOW, Asker::Traffic, true);
+    assert!(watching.is_ok(), "an observing breaker lets it in");
+    let later = NOW.after(Duration::from_secs(10));
+    let (probe, _) = dependency.admit(later, Asker::Traffic, false);
+    assert!(probe.expect("its place is reserved").is_probe());
+    assert_eq!(dependency.bulkhead().map(Bulkhead::in_use), Some(3));
+    dependency.release();
+    assert!(
+        !dependency.bulkhead().is_some_and(Bulkhead::acquire),
+        "for nobody else"
+    );
+}
+
+#[test]
 fn a_probe_that_is_refused_gives_its_permit_back() {
     let dependency = dependency(5, Vec::new());
     trip(&dependency);

@@ -294,3 +294,29 @@ fn a_soft_timeout_needs_a_stale_rung_and_a_later_deadline() {
         assert_eq!(soft(span, None, minute).is_empty(), sound, "{span:?}");
     }
 }
+
+#[test]
+fn r19_a_copy_that_is_refreshed_ahead_is_served_fresh_whatever_comes_of_it() {
+    let rules = RefreshRules {
+        refresh_ahead: true,
+        ..RefreshRules::default()
+    };
+    let contract = draft(None, rules).check().expect("a sound draft");
+    let table = crate::Table::default();
+    let facts = Facts {
+        cost: Some(S),
+        ..aged(S * 9)
+    };
+    for refresh in [
+        Refresh::UnderWay,
+        Refresh::Refused(Reason::BreakerOpen),
+        Refresh::Impossible,
+    ] {
+        let (mut call, first) = crate::ReadCall::begin(&contract, &table, None, None, NOW);
+        assert_eq!(first, crate::Step::Look);
+        call.draw(0);
+        assert_eq!(call.found(Some(facts), NOW), crate::Step::Refresh);
+        let fresh = crate::Step::Serve(Rung::Fresh, Some(S * 9));
+        assert_eq!((call.refreshed(refresh), call.reason()), (fresh, None));
+    }
+}

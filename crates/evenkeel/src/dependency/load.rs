@@ -1,14 +1,54 @@
-//! Decides how a contract with a dependency says who waits, who is asked again, and how much may be given up.
+//! Decides how a contract with a dependency says how much it bears: after an outage, at once,
+//! in a queue, asked again, given up.
 //! It exists apart from the rest of the contract because these are about many calls at once, not about one.
 //! It refuses to check them; the engine does, with the rest.
 
 use std::time::Duration;
 
-use evenkeel_core::{QueueRules, RetryRules};
+use evenkeel_core::{LimitRules, QueueRules, RampRules, RetryRules};
 
 use super::DependencyBuilder;
 
 impl DependencyBuilder {
+    /// Lets traffic back stage by stage after the breaker has closed: these shares of calls and permits in percent,
+    /// rising, the last one 100. [`DependencyBuilder::ramp_rules`] sets the rest.
+    #[must_use]
+    pub fn ramp(self, stages: impl Into<Vec<u8>>) -> Self {
+        self.ramp_rules(RampRules {
+            stages: stages.into(),
+            ..RampRules::default()
+        })
+    }
+
+    /// Lets traffic back by these rules after the breaker has closed.
+    #[must_use]
+    pub fn ramp_rules(mut self, rules: RampRules) -> Self {
+        self.draft.ramp = Some(rules);
+        self
+    }
+
+    /// Learns how many attempts the dependency bears: no limit until a first sign of overload, then one that follows
+    /// its latency. An attempt that ran into its limit is counted for a while longer, see [`LimitRules::linger`].
+    ///
+    /// ```
+    /// # use evenkeel::{Engine, LimitRules};
+    /// # use std::time::Duration;
+    /// let stock = Engine::system()
+    ///     .dependency("stock")
+    ///     .timeout(Duration::from_secs(1))
+    ///     .breaker(|breaker| breaker.consecutive(5))
+    ///     .ramp([5, 20, 50, 100])
+    ///     .learned_limit(LimitRules::DEFAULT)
+    ///     .build()?;
+    /// assert_eq!(stock.status().ramp, None);
+    /// # Ok::<(), evenkeel::Problems>(())
+    /// ```
+    #[must_use]
+    pub const fn learned_limit(mut self, rules: LimitRules) -> Self {
+        self.draft.learn = Some(rules);
+        self
+    }
+
     /// Begins no more attempts while this many, 1 to 1 000 000, ran into their limit and may still be worked on: a timeout
     /// ends the wait, and most servers finish what they began. Each counts for one timeout more.
     ///

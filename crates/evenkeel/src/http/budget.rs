@@ -6,7 +6,7 @@ use std::{
     collections::{HashMap, VecDeque},
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicU64, AtomicUsize, Ordering},
     },
 };
 
@@ -24,6 +24,8 @@ pub(super) struct Budgets {
 #[derive(Debug, Default)]
 pub(super) struct Taken {
     bytes: AtomicU64,
+    /// How many places it is charged for.
+    places: AtomicUsize,
     /// Its places by their hashes, in the order in which they came. Some may be gone already.
     order: Mutex<VecDeque<u64>>,
 }
@@ -38,6 +40,7 @@ pub(super) struct Charge {
 impl Drop for Charge {
     fn drop(&mut self) {
         self.taken.bytes.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.taken.places.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -56,7 +59,8 @@ impl Budgets {
     pub(super) fn of(&self, scope: u64) -> Arc<Taken> {
         let mut scopes = self.scopes.lock();
         if scopes.len() >= SWEEP_FROM && scopes.len().is_power_of_two() {
-            scopes.retain(|_, taken| taken.bytes.load(Ordering::Relaxed) > 0);
+            // Whoever is about to be charged has a hand on it, as each charge has.
+            scopes.retain(|_, taken| Arc::strong_count(taken) > 1);
         }
         Arc::clone(scopes.entry(scope).or_default())
     }
@@ -77,6 +81,7 @@ impl Taken {
     /// Counts a place of so many bytes for as long as the charge is held.
     pub(super) fn charge(self: &Arc<Self>, bytes: u64) -> Charge {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.places.fetch_add(1, Ordering::Relaxed);
         Charge {
             taken: Arc::clone(self),
             bytes,
@@ -84,7 +89,8 @@ impl Taken {
     }
 
     /// Notes that a place has come in. `is_there` tells which of those noted before still are, when many are not.
-    pub(super) fn note(&self, place: u64, live: usize, is_there: impl Fn(u64) -> bool) {
+    pub(super) fn note(&self, place: u64, is_there: impl Fn(u64) -> bool) {
+        let live = self.places.load(Ordering::Relaxed);
         let mut order = self.order.lock();
         order.push_back(place);
         if order.len() <= live.saturating_mul(2).saturating_add(64) {
@@ -97,5 +103,32 @@ impl Taken {
         let mut order = self.order.lock();
         let newer = std::mem::replace(&mut *order, kept);
         order.extend(newer);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_noted_of_a_scope_is_bounded_by_what_it_holds_itself() {
+        let taken = Arc::new(Taken::default());
+        let _held = taken.charge(1);
+        for place in 0..10_000 {
+            taken.note(place, |place| place == 0);
+            assert!(taken.order.lock().len() <= 2 + 64, "{place}");
+        }
+        assert_eq!(taken.order.lock().front(), Some(&0));
+    }
+
+    #[test]
+    fn an_account_in_use_is_never_forgotten_and_others_are() {
+        let budgets = Budgets::new(10);
+        let kept = budgets.of(0);
+        for scope in 1..100_000 {
+            drop(budgets.of(scope));
+        }
+        assert!(Arc::ptr_eq(&kept, &budgets.of(0)));
+        assert!(budgets.scopes.lock().len() <= SWEEP_FROM + 1);
     }
 }

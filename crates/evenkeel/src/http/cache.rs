@@ -9,11 +9,11 @@ use evenkeel_core::Mono;
 use evenkeel_http::{
     decide::{Found, Origin, decide},
     decision::Decision,
-    facts::{MethodKind, RequestFacts, ResponseHead},
+    facts::{MethodKind, RequestFacts, ResponseHead, speaks_for_all},
     freshen::{HeadEffect, head_effect, update, updated_by},
     store_rules::{NotKept, may_store, replaces_a_good_copy},
     validation::{make_conditional, make_unconditional},
-    vary::Variant,
+    vary::{Nominated, Variant},
 };
 use http::{
     HeaderMap, Method, StatusCode,
@@ -58,7 +58,7 @@ impl Looked {
 
     /// Writes what tells this request from others for the same URI, as far as answers have said it in `Vary`: those
     /// that differ here cannot share an answer.
-    pub fn write_variant(&self, request: &HeaderMap, key: &mut Vec<u8>) {
+    fn write_variant(&self, request: &HeaderMap, key: &mut Vec<u8>) {
         let latest = self
             .place
             .iter()
@@ -157,6 +157,16 @@ impl HttpCache {
         }
     }
 
+    /// Writes the key under which requests share an attempt: the URI, what `Vary` is known to name, and when the URI was
+    /// retired last. Who comes after a write must not join an attempt that began before it.
+    #[must_use]
+    pub fn together(&self, key: &UriKey, looked: &Looked, request: &HeaderMap) -> Vec<u8> {
+        let mut together = self.shelf.retired_at(key).as_nanos().to_be_bytes().to_vec();
+        together.extend_from_slice(key.as_bytes());
+        looked.write_variant(request, &mut together);
+        together
+    }
+
     /// Decides what becomes of a request: before asking, and again after asking has failed.
     #[must_use]
     pub fn decide(&self, looked: &Looked, now: Mono, origin: Origin) -> Decision {
@@ -222,6 +232,9 @@ impl HttpCache {
         };
         let head = rules.head(arrived.status, headers);
         may_store(rules.sharing, &looked.request, &head).map_err(NotShelved::Http)?;
+        if Nominated::of(headers).is_ok_and(|names| names.names_any(&rules.replaced)) {
+            return Err(NotShelved::Http(NotKept::VaryUnusable));
+        }
         let holds_a_good_one = || looked.chosen.as_ref().is_some_and(|copy| copy.facts.is_good());
         if !replaces_a_good_copy(arrived.status) && holds_a_good_one() {
             return Err(NotShelved::ErrorAnswer);
@@ -290,25 +303,8 @@ impl HttpCache {
         arrived: &Arrived<'_>,
         why: NotShelved,
     ) {
-        let about_who_asked = match why {
-            NotShelved::Http(why) => match why {
-                NotKept::Method
-                | NotKept::RequestNoStore
-                | NotKept::Authorization
-                | NotKept::Cookie
-                | NotKept::Partial => true,
-                NotKept::UnreadableCacheControl => looked.request.directives.unreadable,
-                NotKept::Status
-                | NotKept::NoStore
-                | NotKept::Private
-                | NotKept::SetCookie
-                | NotKept::VaryStar
-                | NotKept::VaryUnusable => false,
-            },
-            NotShelved::NoUse | NotShelved::TooBig => false,
-            NotShelved::ErrorAnswer | NotShelved::Superseded => true,
-        };
-        if about_who_asked {
+        let said = self.rules.head(arrived.status, arrived.headers).directives;
+        if about_who_asked(why, &looked.request) || !speaks_for_all(self.rules.sharing, &looked.request, &said) {
             return;
         }
         if speaks_of_the_data(arrived.status) {
@@ -411,6 +407,7 @@ impl HttpCache {
         let stored = match storable {
             Ok(()) if self.shelf.replace(key, copy, Some(&updated)) => Ok(()),
             Ok(()) => Err(NotShelved::Superseded),
+            Err(why) if about_who_asked(why, &looked.request) => Err(why),
             Err(why) => {
                 self.shelf.replace(key, copy, None);
                 Err(why)
@@ -425,6 +422,10 @@ impl HttpCache {
     /// Lets the answer to a HEAD speak of the stored GET (C25): it freshens it, outdates it, or says nothing.
     pub fn head_answered(&self, key: &UriKey, looked: &Looked, request: &HeaderMap, arrived: &Arrived<'_>) {
         let Some(copy) = &looked.chosen else { return };
+        let said = self.rules.head(arrived.status, arrived.headers).directives;
+        if !speaks_for_all(self.rules.sharing, &looked.request, &said) {
+            return;
+        }
         let stored = copy.headers(0);
         let length = copy.body().len() as u64;
         match head_effect(arrived.status, arrived.headers, copy.status(), &stored, length) {
@@ -439,6 +440,28 @@ impl HttpCache {
     /// Retires every copy of a URI, and what an attempt that began before `at` may yet bring.
     pub fn retire(&self, key: &UriKey, how: Retire, at: Mono) {
         self.shelf.retire(key, how, at);
+    }
+}
+
+/// Tells whether an answer is not stored because of who asked or how, which says nothing about what others were given.
+const fn about_who_asked(why: NotShelved, request: &RequestFacts) -> bool {
+    match why {
+        NotShelved::Http(why) => match why {
+            NotKept::Method
+            | NotKept::RequestNoStore
+            | NotKept::Authorization
+            | NotKept::Cookie
+            | NotKept::Partial => true,
+            NotKept::UnreadableCacheControl => request.directives.unreadable,
+            NotKept::Status
+            | NotKept::NoStore
+            | NotKept::Private
+            | NotKept::SetCookie
+            | NotKept::VaryStar
+            | NotKept::VaryUnusable => false,
+        },
+        NotShelved::NoUse | NotShelved::TooBig => false,
+        NotShelved::ErrorAnswer | NotShelved::Superseded => true,
     }
 }
 

@@ -65,16 +65,11 @@ static USUAL: [HeaderName; 36] = [
 
 impl Head {
     /// Copies these fields, so that nothing of the connection they came on is held on to.
-    pub(super) fn of(headers: &HeaderMap) -> Self {
-        Self::with_body(headers, &[]).0
-    }
-
-    /// Copies these fields and a body into one block: for small answers a second one would cost as much as the fields.
     ///
     /// Values beyond 4 GiB in all, and more names than fit in a head that any server accepts, are left out.
-    pub(super) fn with_body(headers: &HeaderMap, body: &[u8]) -> (Self, Bytes) {
+    pub(super) fn of(headers: &HeaderMap) -> Self {
         let length: usize = headers.values().map(HeaderValue::len).sum();
-        let mut block = BytesMut::with_capacity(length + body.len());
+        let mut block = BytesMut::with_capacity(length);
         let mut fields = Vec::with_capacity(headers.len());
         let mut others = Vec::new();
         for (name, value) in headers {
@@ -89,15 +84,11 @@ impl Head {
             block.extend_from_slice(value.as_bytes());
             fields.push(Field { name: place, end });
         }
-        let values = block.len();
-        block.extend_from_slice(body);
-        let mut body = block.freeze();
-        let head = Self {
-            values: body.split_to(values),
+        Self {
+            values: block.freeze(),
             fields: fields.into_boxed_slice(),
             others: others.into_boxed_slice(),
-        };
-        (head, body)
+        }
     }
 
     /// Makes a map of them with room for `more` fields.
@@ -154,7 +145,5 @@ mod tests {
             "a<1><2>\u{e4}".len() + 5 * size_of::<Field>() + 2 * 32 + "x-emptyx".len()
         );
         assert_eq!(Head::of(&HeaderMap::new()).to_map(0), HeaderMap::new());
-        let (head, body) = Head::with_body(&headers, b"body");
-        assert_eq!((head.to_map(0), body.as_ref()), (headers, &b"body"[..]));
     }
 }

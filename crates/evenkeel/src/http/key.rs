@@ -3,8 +3,6 @@
 //! It exists so that a write can find the copies that it retires, and nobody else's (C32).
 //! It refuses an empty scope part, as every key does.
 
-use smallvec::SmallVec;
-
 use crate::key::{self, EmptyScopePart, Key, Scope};
 
 /// The primary key of stored answers: one URI, in one scope.
@@ -29,8 +27,7 @@ impl UriKey {
     /// # Errors
     /// When a part of the scope is empty.
     pub fn of<S: Scope>(contract: &str, scope: &S, target: &str) -> Result<Self, EmptyScopePart> {
-        let contract: SmallVec<[u8; 96]> = key::of_guard(contract);
-        let whole = key::write(&contract, scope, target.as_bytes())?;
+        let whole = key::write_named(contract, scope, target.as_bytes())?;
         Ok(Self { whole, scope: None })
     }
 

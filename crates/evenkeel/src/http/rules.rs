@@ -25,6 +25,9 @@ pub struct CacheRules {
     pub ignored_cookies: IgnoredCookies,
     /// Answers with `Set-Cookie` are kept, and given with it. Off, they are not kept at all.
     pub keep_set_cookie: bool,
+    /// Request fields that are written anew on the way to the origin, and differ from caller to caller. No copy can be
+    /// told apart by them, so an answer that names one in `Vary` is not kept.
+    pub replaced: Vec<HeaderName>,
     /// How far requests steer.
     pub requests: RequestSay,
     /// The greatest age given when asking fails, where the response states none; a limit where it does.
@@ -71,6 +74,7 @@ impl CacheRules {
             targets: Vec::new(),
             ignored_cookies: IgnoredCookies::Named(Vec::new()),
             keep_set_cookie: false,
+            replaced: Vec::new(),
             requests: RequestSay::BeforeAsking,
             stale_age: None,
             age_cap: None,

@@ -173,6 +173,11 @@ impl Shelf {
         });
     }
 
+    /// Returns when a URI was retired last.
+    pub(super) fn retired_at(&self, key: &UriKey) -> Mono {
+        self.0.retired.last(key.bytes())
+    }
+
     pub(super) fn get(&self, key: &UriKey) -> Option<Arc<Place>> {
         self.0
             .places
@@ -273,7 +278,7 @@ impl Shelf {
             // An error hands it back when the key was removed meanwhile: then it is not kept.
             drop(vacant.insert(Arc::new(place.charged(taken))));
             if let Some(taken) = taken {
-                taken.note(hash, places.len(), |hash| places.contains_key(&hash));
+                taken.note(hash, |hash| places.contains_key(&hash));
             }
         }
         drop(gone);

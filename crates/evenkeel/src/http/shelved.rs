@@ -69,10 +69,8 @@ impl Shelved {
         let mut kept = fields.clone();
         add_date(&mut kept, arrived.received());
         strip_hop_by_hop(&mut kept);
-        let said = arrived.headers;
-        Self::made(rules, request, arrived, (said, kept, variant), |kept| {
-            Head::with_body(kept, body)
-        })
+        let body = Bytes::copy_from_slice(body);
+        Self::made(rules, request, arrived, (arrived.headers, kept, variant), body)
     }
 
     /// Makes the copy that an update leaves: these fields with the same body.
@@ -93,9 +91,8 @@ impl Shelved {
             ..*arrived
         };
         let said = fields.clone();
-        Self::made(rules, &request, &arrived, (&said, fields, variant), |kept| {
-            (Head::of(kept), self.body.clone())
-        })
+        let body = self.body.clone();
+        Self::made(rules, &request, &arrived, (&said, fields, variant), body)
     }
 
     fn made(
@@ -103,7 +100,7 @@ impl Shelved {
         request: &RequestFacts,
         arrived: &Arrived<'_>,
         (said, mut kept, variant): (&HeaderMap, HeaderMap, Variant),
-        copied: impl FnOnce(&HeaderMap) -> (Head, Bytes),
+        body: Bytes,
     ) -> Self {
         let observed = arrived.observed();
         let head = rules.head(arrived.status, said);
@@ -115,10 +112,9 @@ impl Shelved {
         if !rules.keep_set_cookie {
             kept.remove(SET_COOKIE);
         }
-        let (head, body) = copied(&kept);
         Self {
             facts,
-            head,
+            head: Head::of(&kept),
             body,
             variant: (!variant.nominated().names().is_empty()).then(|| Box::new(variant)),
             received: arrived.received(),

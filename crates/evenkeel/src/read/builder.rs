@@ -10,8 +10,9 @@ use evenkeel_core::{
 };
 
 use crate::{
+    breaker::BreakerBuilder,
     counts::GuardCounters,
-    dependency::{BreakerBuilder, Dependency, DependencyBuilder},
+    dependency::{Dependency, DependencyBuilder},
     engine::{Engine, Resource},
     flight::Flights,
     hold::HoldSlot,
@@ -443,6 +444,14 @@ impl<T, E: Clone, S> ReadBuilder<T, Classifier<E>, S> {
 }
 
 impl<T, C, S> ReadBuilder<T, C, S> {
+    /// Tells whether anything in the contract can serve a snapshot, so that some are kept.
+    pub(crate) fn keeps(&self) -> bool {
+        let stale = |rule: &RungRule| matches!(rule, RungRule::Stale { .. });
+        self.draft.fresh_for.is_some()
+            || self.draft.refresh.own_lifetimes
+            || self.draft.ladder.iter().any(stale)
+    }
+
     /// Adds a problem for each setting that would have no effect, or contradicts another, as it stands.
     fn check_effects(&self, problems: &mut Problems) {
         if self.share_if.is_some() && !self.draft.coalesce {
@@ -454,10 +463,7 @@ impl<T, C, S> ReadBuilder<T, C, S> {
             );
         }
         self.check_exercise(problems);
-        let stale = |rule: &RungRule| matches!(rule, RungRule::Stale { .. });
-        let keeps = self.draft.fresh_for.is_some()
-            || self.draft.refresh.own_lifetimes
-            || self.draft.ladder.iter().any(stale);
+        let keeps = self.keeps();
         for (setting, is_set) in [
             ("keep_if", self.keep_if.is_some()),
             ("terms", self.terms.is_some()),

@@ -15,7 +15,9 @@ use http::Uri;
 
 use super::{
     across::Asker,
-    keys, ramp,
+    keys,
+    probe::{self, HealthProbe},
+    ramp,
     reader::{Fields, listed},
     retry,
     rewrite::{self, Rewrite},
@@ -47,6 +49,8 @@ pub struct Dependency {
     pub concurrency: Option<u32>,
     /// When to stop asking.
     pub breaker: Breaker,
+    /// How it is probed while nobody asks it; `None` where only requests do.
+    pub probe: Option<HealthProbe>,
     /// How traffic comes back after the breaker has closed; `None` for all at once.
     pub ramp: Option<RampRules>,
     /// How to learn what it bears; `None` where only `concurrency` limits it.
@@ -193,6 +197,7 @@ pub(super) fn read(
         );
     }
     let is_broken_off = matches!(breaker, Breaker::Off);
+    let probe = probe::read(&mut fields, is_broken_off);
     let ramp = ramp::read_ramp(&mut fields, is_broken_off);
     let learned_limit = ramp::read_learned_limit(&mut fields);
     let retry = retry::read(&mut fields, pressed);
@@ -225,6 +230,7 @@ pub(super) fn read(
         timeout,
         concurrency,
         breaker,
+        probe,
         ramp,
         learned_limit,
         retry,

@@ -25,6 +25,7 @@ pub const DEPENDENCY: &[&str] = &[
     "timeout",
     "concurrency",
     "breaker",
+    "probe",
     "ramp",
     "learned_limit",
     "retry",
@@ -59,6 +60,8 @@ pub const BREAKER: &[&str] = &[
     "close_after",
     "lease",
 ];
+/// Keys of `probe`.
+pub const PROBE: &[&str] = &["path"];
 /// Keys of `ramp`.
 pub const RAMP: &[&str] = &["stages", "hold", "hold_max", "calls", "failure_ratio"];
 /// Keys of `queue`.
@@ -119,6 +122,7 @@ pub const ALL: &[(&str, &[&str])] = &[
     ("resources.<name>", RESOURCE),
     ("dependencies.<name>", DEPENDENCY),
     ("dependencies.<name>.breaker", BREAKER),
+    ("dependencies.<name>.probe", PROBE),
     ("dependencies.<name>.ramp", RAMP),
     ("dependencies.<name>.learned_limit", LEARNED_LIMIT),
     ("dependencies.<name>.retry", RETRY),

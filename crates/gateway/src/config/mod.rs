@@ -12,6 +12,7 @@ mod gateway;
 pub mod keys;
 mod network;
 pub mod pattern;
+mod probe;
 mod ramp;
 mod reader;
 mod refresh;
@@ -28,6 +29,7 @@ pub use diag::{Diagnostics, Places};
 pub use forwarding::{Class, OtherMethods};
 pub use gateway::{AccessLog, Gateway};
 pub use network::{NETWORKS_MAX, Network};
+pub use probe::HealthProbe;
 pub use rewrite::{CHANGES_MAX, FieldChanges, Rewrite};
 pub use route::{DefaultAnswer, KeepIf, Route, Rung, ScopePart};
 

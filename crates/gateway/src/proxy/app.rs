@@ -17,7 +17,7 @@ use evenkeel_http::{hop::Via, problem::ProblemKind};
 
 use super::{
     buffers::Buffers,
-    caching,
+    caching, health,
     labels::{self, Labels},
     limits::Limits,
     passing::Passing,
@@ -293,7 +293,11 @@ fn dependencies(
 ) -> Vec<(Dependency, Arc<Upstream>)> {
     let mut built = Vec::new();
     for dependency in &contract.dependencies {
+        let upstream = Upstream::new(dependency, workers);
         let mut builder = engine.dependency(&dependency.name).timeout(dependency.timeout);
+        if let Some(health) = &dependency.probe {
+            builder = builder.probe_with(health::probe(dependency, health, &upstream));
+        }
         if let Some(permits) = dependency.concurrency {
             builder = builder.concurrency(permits);
         }
@@ -321,7 +325,7 @@ fn dependencies(
             }
         }
         match builder.build() {
-            Ok(handle) => built.push((handle, Upstream::new(dependency, workers))),
+            Ok(handle) => built.push((handle, upstream)),
             Err(found) => problems.absorb(&format!("dependencies.{}", dependency.name), found),
         }
     }

@@ -26,11 +26,12 @@ pub(crate) fn of_request(uri: &Uri, headers: &HeaderMap) -> Result<HeaderValue, 
     }
 }
 
-/// Writes an authority as it stands in keys: in lower case, without the default port (rule C32).
-pub(super) fn normalised(authority: &HeaderValue) -> HeaderValue {
+/// Writes an authority as it stands in keys: in lower case, without the default port of its scheme (rule C32).
+pub(super) fn normalised(authority: &HeaderValue, scheme: &str) -> HeaderValue {
     let bytes = authority.as_bytes();
+    let port: &[u8] = if scheme == "https" { b":443" } else { b":80" };
     let bytes = bytes
-        .strip_suffix(b":80")
+        .strip_suffix(port)
         .or_else(|| bytes.strip_suffix(b":"))
         .unwrap_or(bytes);
     if bytes.len() == authority.len() && !bytes.iter().any(u8::is_ascii_uppercase) {
@@ -169,9 +170,13 @@ mod tests {
     #[test]
     fn c32_one_host_has_one_spelling() {
         for spelling in ["A.example", "a.example:80", "a.EXAMPLE:", "a.example"] {
-            assert_eq!(normalised(&HeaderValue::from_static(spelling)), "a.example");
+            assert_eq!(normalised(&HeaderValue::from_static(spelling), "http"), "a.example");
         }
-        assert_eq!(normalised(&HeaderValue::from_static("a:8080")), "a:8080");
-        assert_eq!(normalised(&HeaderValue::from_static("[::80]")), "[::80]");
+        assert_eq!(normalised(&HeaderValue::from_static("a:8080"), "http"), "a:8080");
+        assert_eq!(normalised(&HeaderValue::from_static("[::80]"), "http"), "[::80]");
+        let secure = |spelling| normalised(&HeaderValue::from_static(spelling), "https");
+        assert_eq!(secure("a:443"), "a");
+        assert_eq!(secure("a:80"), "a:80");
+        assert_eq!(normalised(&HeaderValue::from_static("a:443"), "http"), "a:443");
     }
 }

@@ -130,13 +130,6 @@ impl Exchange {
             || headers.contains_key(IF_UNMODIFIED_SINCE)
     }
 
-    /// Writes the key under which this request may share an attempt: the URI, and what `Vary` is known to name.
-    pub(super) fn together(&self, cached: &Cached) -> Vec<u8> {
-        let mut key = cached.key.as_bytes().to_vec();
-        cached.looked.write_variant(&self.request.headers, &mut key);
-        key
-    }
-
     /// Tells whether what was fetched for somebody else just now may be given to this request (rule C30).
     pub(super) fn may_share(&self, cache: &HttpCache, cached: &Cached, fetched: &Reply) -> bool {
         let Reply::Cached(copy, _) = fetched else {

@@ -9,7 +9,7 @@ use evenkeel::{
 use evenkeel_http::{facts::Sharing, lifetime::Heuristic, targeted::CDN_CACHE_CONTROL};
 use http::HeaderName;
 
-use super::{route::Whose, whole::Reply};
+use super::{peer::REPLACED, route::Whose, whole::Reply};
 use crate::config::{self, Caching, Contract};
 
 /// The targeted field of this product, before the one for all of its kind (RFC 9213).
@@ -22,6 +22,7 @@ pub(super) fn rules(route: &config::Route, caching: &Caching) -> CacheRules {
         targets: vec![OWN_CACHE_CONTROL, CDN_CACHE_CONTROL],
         ignored_cookies: route.ignored_cookies.clone(),
         keep_set_cookie: caching.keep_set_cookie,
+        replaced: REPLACED.to_vec(),
         requests: caching.requests,
         stale_age: route.stale(),
         stale_while_revalidate: caching.stale_while_revalidate,

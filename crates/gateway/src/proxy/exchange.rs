@@ -208,9 +208,14 @@ impl Exchange {
             self.route.note_not_kept(why);
         }
         let status = head.status;
+        let shared = if in_error_set(status) {
+            keep::of_failure(&self.facts(), &self.request.headers, status, &head.headers)
+        } else {
+            verdict.shared
+        };
         let headers = self.answered(head);
         // What goes into the store or to several callers is copied out of the connection's buffers.
-        let (stored, body, original) = if verdict.shared.is_some() {
+        let (stored, body, original) = if shared.is_some() {
             (compact(&headers), Bytes::copy_from_slice(&body), Some(headers))
         } else {
             (headers, body, None)
@@ -221,7 +226,7 @@ impl Exchange {
             body,
             terms: verdict.terms,
             lifetime: verdict.lifetime,
-            shared: verdict.shared,
+            shared,
         });
         *self.handed.lock() = Handed {
             headers: original,

@@ -72,6 +72,19 @@ pub(super) fn check(head: &mut response::Parts, asked: Asked) -> Result<End, Tro
     }
 }
 
+/// Tells whether the body of a request is coded in the one way that is undone here: in chunks, once.
+///
+/// The field ends here, so behind it nobody could undo another coding (RFC 9112 §6.1, rule M03); what was coded twice in
+/// chunks is read in two ways.
+pub(super) fn can_be_read(request: &HeaderMap) -> bool {
+    let mut codings = request.get_all(TRANSFER_ENCODING).iter();
+    match (codings.next(), codings.next()) {
+        (None, _) => true,
+        (Some(coding), None) => coding.as_bytes().trim_ascii().eq_ignore_ascii_case(b"chunked"),
+        (Some(_), Some(_)) => false,
+    }
+}
+
 /// Collapses equal lengths, in lines or in a list, into one; tells whether there is one.
 fn one_length(headers: &mut HeaderMap) -> Result<bool, Trouble> {
     let mut lines = headers.get_all(CONTENT_LENGTH).iter();

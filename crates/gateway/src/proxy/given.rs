@@ -32,6 +32,7 @@ use super::{
     exchange::Exchange,
     labels::{self, NAME},
     outbound::Outbound,
+    ready,
     trouble::Trouble,
     whole::{How, Reply},
 };
@@ -48,6 +49,12 @@ pub(super) fn of_copy(
     fetched: Option<HeaderMap>,
     connected: bool,
 ) -> Response<Outbound> {
+    if answer.rung == Rung::Fresh
+        && let Some(age) = answer.age.filter(|age| copy.facts().is_fresh_at(*age))
+    {
+        let headers = ready::head(copy, age, || of_a_hit(copy, age));
+        return given(exchange, copy, headers);
+    }
     let now = exchange.route.engine.now().mono;
     let age = answer
         .age
@@ -98,6 +105,28 @@ pub(super) fn of_copy(
             worth.set_on(&mut headers);
         }
     }
+    given(exchange, copy, headers)
+}
+
+/// Makes the head of a hit within its lifetime.
+fn of_a_hit(copy: &Shelved, age: Duration) -> HeaderMap {
+    let mut headers = copy.headers(ADDED);
+    headers.insert(AGE, age_value(age));
+    let label = CacheStatus {
+        cache: NAME,
+        handling: Handling::Hit,
+        ttl: Some(ttl(copy.facts().lifetime.span(), age)),
+        detail: None,
+    };
+    label.append_to(&mut headers);
+    if copy.facts().is_good() {
+        DataFreshness::Fresh.set_on(&mut headers);
+    }
+    headers
+}
+
+/// Gives as much of a copy as was asked for.
+fn given(exchange: &Exchange, copy: &Shelved, headers: HeaderMap) -> Response<Outbound> {
     let mut response = Response::new(Outbound::bytes(copy.body().clone(), None));
     *response.status_mut() = copy.status();
     *response.headers_mut() = headers;
@@ -122,11 +151,18 @@ fn handled(
 
 /// What a first decision means to the label of a request that did go forward.
 pub(super) fn forwarded(first: Decision) -> Handling {
+    let why = if first == Decision::StaleWhileRevalidating {
+        // Who asks for themselves waits for what others get in the background.
+        Forward::Stale
+    } else {
+        // A copy that went between look and answer.
+        Forward::Miss
+    };
     match first.handling() {
         Some(forwarded @ Handling::Forwarded { .. }) => forwarded,
-        // Asked although a copy was good: a probe, or a copy that went between look and answer.
+        // Asked although a copy was good.
         Some(Handling::Hit) | None => Handling::Forwarded {
-            why: Forward::Miss,
+            why,
             status: None,
             stored: false,
             collapsed: None,

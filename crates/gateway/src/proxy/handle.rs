@@ -12,6 +12,7 @@ use evenkeel_http::{
     accept::{normalise_encoding, normalise_language},
     decision::Decision,
     facts::Reuse,
+    hop::strip_nominated,
     problem::ProblemKind,
     reuse::given_from_shared,
 };
@@ -31,6 +32,7 @@ use super::{
     authority,
     cached::Cached,
     exchange::{Exchange, Handed},
+    framing,
     outbound::Outbound,
     pass::Passed,
     peer::Peer,
@@ -42,7 +44,7 @@ use super::{
     trouble::Trouble,
     upload,
     watched::Watched,
-    whole::Reply,
+    whole::{Reply, Whole},
 };
 use crate::telemetry::{AccessedRequest, CameTo};
 
@@ -158,7 +160,7 @@ async fn read_cached(
         return (refuse::nothing_kept(), None);
     }
     let bring = |moment, now| exchange.bring(cache, cached, moment, now);
-    let key = || exchange.together(cached);
+    let key = || cache.together(&cached.key, &cached.looked, &exchange.request.headers);
     let usable = |fetched: &Reply| exchange.may_share(cache, cached, fetched);
     let together = if exchange.asks_alone(cached) {
         Together::Alone(&key)
@@ -238,6 +240,11 @@ fn prepare(app: &App, peer: &Arc<Peer>, mut request: http::request::Parts) -> Re
         return Err(Refused::because(ProblemKind::MethodNotImplemented, None));
     }
     let authority = authority::of_request(&request.uri, &request.headers).map_err(bad)?;
+    if !framing::can_be_read(&request.headers) {
+        return Err(bad("the body has another transfer coding than chunked, or more than one"));
+    }
+    // Nothing is decided by a field that goes no further: neither a route nor a copy.
+    strip_nominated(&mut request.headers);
     let path = request.uri.path();
     if has_dot_segment(path) {
         return Err(bad("the path holds a dot segment"));
@@ -270,9 +277,10 @@ fn prepare(app: &App, peer: &Arc<Peer>, mut request: http::request::Parts) -> Re
     let parts = route
         .scope_of(path, request.uri.query())
         .map_err(|detail| Refused::because(ProblemKind::BadRequest, Some(detail)))?;
+    let scheme = peer.scheme(&request.headers);
     let whose = Whose {
-        scheme: peer.scheme(&request.headers),
-        authority: authority::normalised(&authority),
+        scheme,
+        authority: authority::normalised(&authority, scheme),
         parts,
     };
     for name in &route.normalise {
@@ -342,9 +350,14 @@ impl Exchange {
     ///
     /// Asked on every rung that gives a copy: identity (C12, cookies) and `Vary` (C13).
     fn may_be_given(&self, held: &Reply) -> bool {
-        let Reply::Whole(whole) = held else {
-            return false;
-        };
+        match held {
+            Reply::Whole(whole) => self.may_be_given_whole(whole),
+            Reply::Streamed(..) | Reply::Cached(..) | Reply::Default(_) => false,
+        }
+    }
+
+    /// The same, of a whole answer; also of an error that somebody else waited for.
+    pub(super) fn may_be_given_whole(&self, whole: &Whole) -> bool {
         whole.shared.as_ref().is_some_and(|shared| {
             given_from_shared(&self.facts(), &shared.facts, Reuse::Stale).is_ok()
                 && shared.variant.matches(&self.request.headers)

@@ -10,15 +10,15 @@ use evenkeel_http::{
     age::{corrected_initial_age, freshness_lifetime, stale_limit},
     dates::HttpDate,
     degraded::DEGRADED,
-    facts::{RequestFacts, ResponseHead, Sharing, StoredFacts},
+    facts::{RequestFacts, ResponseHead, Sharing, StoredFacts, speaks_for_all},
     freshness::{DataFreshness, X_DATA_FRESHNESS},
     reuse::stale_forbidden,
-    store_rules::{NotKept, may_keep},
+    store_rules::{NotKept, may_be_anothers, may_keep},
     vary::Variant,
 };
 use http::{HeaderMap, StatusCode};
 
-use super::whole::Shared;
+use super::{peer::REPLACED, whole::Shared};
 use crate::config::KeepIf;
 
 /// Why an answer was not kept; the words are metric labels.
@@ -142,14 +142,17 @@ pub(super) struct Received<'a> {
 pub(super) fn judge(received: &Received<'_>, keep_if: &KeepIf) -> Verdict {
     let head = ResponseHead::of(received.status, received.headers);
     if let Err(why) = may_keep(Sharing::Shared, received.request, &head) {
-        let unreadable_request = received.request.directives.unreadable;
-        return Verdict::of(after(why, unreadable_request), Some(Why::Http(why)));
+        return Verdict::of(after(why, received.request, &head), Some(Why::Http(why)));
     }
     if is_degraded(received.headers) {
         return Verdict::leave(Some(Why::Degraded));
     }
-    // Selectable by the rules above.
-    let Ok(variant) = Variant::of(received.headers, received.request_headers) else {
+    // Selectable by the rules above, unless by what nobody but the origin sees.
+    let variant = Variant::of(received.headers, received.request_headers);
+    let Some(variant) = variant
+        .ok()
+        .filter(|variant| !variant.nominated().names_any(&REPLACED))
+    else {
         return Verdict::of(Keep::Remove, Some(Why::Http(NotKept::VaryUnusable)));
     };
     let at = HttpDate::from_unix_seconds(received.at.as_secs());
@@ -177,28 +180,52 @@ pub(super) fn judge(received: &Received<'_>, keep_if: &KeepIf) -> Verdict {
     }
 }
 
+/// Says for which others who wait an error answer is too; `None` if it is for the one who asked alone.
+pub(super) fn of_failure(
+    request: &RequestFacts,
+    request_headers: &HeaderMap,
+    status: StatusCode,
+    headers: &HeaderMap,
+) -> Option<Shared> {
+    let head = ResponseHead::of(status, headers);
+    may_be_anothers(Sharing::Shared, request, &head).ok()?;
+    let variant = Variant::of(headers, request_headers).ok()?;
+    Some(Shared {
+        facts: StoredFacts {
+            authorization: request.authorization,
+            directives: head.directives,
+        },
+        variant,
+    })
+    .filter(|shared| !shared.variant.nominated().names_any(&REPLACED))
+}
+
 /// Decides what becomes of the old snapshot once the body of an answer has ended that was too large to be held back:
 /// the answer cannot be kept, so it is as with one that may not be.
 pub(super) fn flowing(request: &RequestFacts, status: StatusCode, headers: &HeaderMap) -> Keep {
     if is_degraded(headers) {
         return Keep::Leave;
     }
-    match may_keep(Sharing::Shared, request, &ResponseHead::of(status, headers)) {
+    let head = ResponseHead::of(status, headers);
+    match may_keep(Sharing::Shared, request, &head) {
         Ok(()) => Keep::Remove,
-        Err(why) => after(why, request.directives.unreadable),
+        Err(why) => after(why, request, &head),
     }
 }
 
 /// What becomes of the old snapshot when a new answer may not be kept: it is superseded and goes, unless the
 /// reason lies in who asked or how, which says nothing about what others were given.
-const fn after(why: NotKept, unreadable_request: bool) -> Keep {
+fn after(why: NotKept, request: &RequestFacts, response: &ResponseHead<'_>) -> Keep {
+    if !speaks_for_all(Sharing::Shared, request, &response.directives) {
+        return Keep::Leave;
+    }
     match why {
         NotKept::Method
         | NotKept::RequestNoStore
         | NotKept::Authorization
         | NotKept::Cookie
         | NotKept::Partial => Keep::Leave,
-        NotKept::UnreadableCacheControl if unreadable_request => Keep::Leave,
+        NotKept::UnreadableCacheControl if request.directives.unreadable => Keep::Leave,
         NotKept::Status
         | NotKept::NoStore
         | NotKept::UnreadableCacheControl

@@ -243,7 +243,7 @@ impl Shared {
             {
                 let whose = Whose {
                     scheme,
-                    authority: authority::normalised(authority),
+                    authority: authority::normalised(authority, scheme),
                     parts,
                 };
                 // An empty part is refused above.

@@ -9,6 +9,10 @@ use http::{HeaderMap, HeaderName, HeaderValue, header::FORWARDED};
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
+/// The fields that say anew for each client what the dependency is told of it: no copy can be told apart by what a client
+/// says there itself. The scheme is not among them, because it is part of every key.
+pub(super) static REPLACED: [HeaderName; 2] = [X_FORWARDED_FOR, FORWARDED];
+
 /// The fields that a peer adds to a request, at most.
 pub(super) const ADDED: usize = 3;
 

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use evenkeel::{Reason, Unanswered};
+use evenkeel::{Reason, Unanswered, http::problem_kind};
 use evenkeel_http::{
     problem::{Problem, ProblemKind, SkippedRung},
     proxy_status::{ProxyError, ProxyStatus},
@@ -73,7 +73,7 @@ pub(super) fn unanswered_with(
     connected: bool,
     turn: impl FnOnce() -> u32,
 ) -> Response<Outbound> {
-    let kind = kind_of(end.reason);
+    let kind = problem_kind(end.reason);
     let skipped: Vec<SkippedRung<'_>> = end
         .skipped
         .iter()
@@ -96,22 +96,6 @@ pub(super) fn unanswered_with(
     response
 }
 
-/// The table of design §14: the status follows from the first cause.
-const fn kind_of(reason: Option<Reason>) -> ProblemKind {
-    match reason {
-        Some(Reason::DependencyFailed | Reason::Cut | Reason::ErrorAnswer | Reason::Busy) => {
-            ProblemKind::DependencyFailed
-        }
-        Some(Reason::TimedOut) => ProblemKind::TimedOut,
-        // What is served while the dependency is being asked is never refused.
-        Some(Reason::Fault | Reason::Slow | Reason::Revalidating) | None => ProblemKind::Fault,
-        Some(Reason::BreakerOpen | Reason::Ramping | Reason::CoolDown) => ProblemKind::BreakerOpen,
-        Some(Reason::ProbeFailed) => ProblemKind::ProbeFailed,
-        Some(Reason::AtCapacity | Reason::QueueExpired | Reason::Shed) => ProblemKind::AtCapacity,
-        Some(Reason::Held) => ProblemKind::Held,
-    }
-}
-
 fn of_problem(problem: &Problem<'_>) -> Response<Outbound> {
     // A line of its own in a terminal and in a log.
     let body = problem.to_json() + "\n";
@@ -128,7 +112,7 @@ mod tests {
 
     #[test]
     fn the_status_follows_from_the_first_cause() {
-        let status = |reason| kind_of(reason).status().as_u16();
+        let status = |reason| problem_kind(reason).status().as_u16();
         let expected = [
             502, 504, 502, 502, 502, 500, 503, 503, 503, 503, 503, 503, 503, 503, 500, 500,
         ];

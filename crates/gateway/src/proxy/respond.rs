@@ -41,7 +41,7 @@ pub(super) fn respond(
         Ok(answer) => stand_in(exchange, &answer, connected),
         Err(end) => match (end.ending, &end.cause) {
             (Ending::Failed, Some(Trouble::ErrorAnswer(status, whole))) => {
-                passed_on(*status, whole.as_deref(), handed, labels)
+                passed_on(exchange, *status, whole.as_deref(), handed, labels)
                     .unwrap_or_else(|| refuse::unanswered(&end, connected, || exchange.route.next_turn()))
             }
             _ => refuse::unanswered(&end, connected, || exchange.route.next_turn()),
@@ -58,11 +58,10 @@ fn cached(
     labels: &Labels,
     connected: bool,
 ) -> Response<Outbound> {
-    let now = exchange.route.engine.now();
-    let received = HttpDate::from_unix_seconds(now.wall.as_secs());
+    let now = || exchange.route.engine.now();
     let (cache, cached) = caching;
     let passed = |mut response: Response<Outbound>, joined: bool| {
-        let handling = given::forwarded(cached.first(cache, now.mono));
+        let handling = given::forwarded(cached.first(cache, now().mono));
         let handling = handling.after_asking(None, false, joined.then_some(true));
         labels.asked(&mut response, handling);
         response
@@ -81,12 +80,13 @@ fn cached(
             Reply::Whole(_) | Reply::Streamed(..) => {
                 let joined = answer.joined;
                 let response = passed(unlabelled(answer.value, handed), joined);
+                let received = HttpDate::from_unix_seconds(now().wall.as_secs());
                 given::fitted(exchange, response, received)
             }
         },
         Err(end) => match (end.ending, &end.cause) {
             (Ending::Failed, Some(Trouble::ErrorAnswer(status, whole))) => {
-                error_answer(*status, whole.as_deref(), handed).map_or_else(
+                error_answer(exchange, *status, whole.as_deref(), handed).map_or_else(
                     || refuse::unanswered(&end, connected, || exchange.route.next_turn()),
                     |response| passed(response, false),
                 )
@@ -176,25 +176,33 @@ fn stand_in(exchange: &Exchange, answer: &Answer<Reply, Trouble>, connected: boo
     finished(exchange, response)
 }
 
-/// Passes an error answer on as it was; `None` if its body went to somebody else.
+/// Passes an error answer on as it was; `None` if it is somebody else's.
 fn passed_on(
+    exchange: &Exchange,
     status: StatusCode,
     whole: Option<&Whole>,
     handed: Handed,
     labels: &Labels,
 ) -> Option<Response<Outbound>> {
-    let mut response = error_answer(status, whole, handed)?;
+    let mut response = error_answer(exchange, status, whole, handed)?;
     labels.live(&mut response, Stored::default());
     Some(response)
 }
 
-fn error_answer(status: StatusCode, whole: Option<&Whole>, handed: Handed) -> Option<Response<Outbound>> {
+fn error_answer(
+    exchange: &Exchange,
+    status: StatusCode,
+    whole: Option<&Whole>,
+    handed: Handed,
+) -> Option<Response<Outbound>> {
     let Handed {
         headers,
         stream,
         lease,
     } = handed;
     match (whole, stream) {
+        // Who asked has the lease of its body.
+        (Some(whole), _) if lease.is_none() && !exchange.may_be_given_whole(whole) => None,
         (Some(whole), _) => {
             let headers = headers.unwrap_or_else(|| whole.headers.clone());
             Some(with_status(

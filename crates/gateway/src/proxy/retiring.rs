@@ -44,7 +44,7 @@ fn retire(route: &Route, cache: &HttpCache, (scheme, authority): (&'static str, 
     };
     let whose = Whose {
         scheme,
-        authority: authority::normalised(authority),
+        authority: authority::normalised(authority, scheme),
         parts,
     };
     if let Ok(key) = whose.key(&route.name, path_and_query.as_str()) {

@@ -64,7 +64,8 @@ impl Exchange {
         }
         let mut permit = answer.stream.take_permit();
         answer.stream.end_now().await;
-        if conditional {
+        // A gateway that cannot ask vouches for no copy; with the whole answer it says what it has.
+        if conditional && !keep::is_degraded(&answer.head.headers) {
             // What is kept is updated as it was stored: prepared for this side of the gateway.
             let fields = self.fields(&answer.head);
             let arrived = Arrived {
@@ -76,6 +77,8 @@ impl Exchange {
                 self.route.note_validated(Validated::NotModified);
                 return Ok(self.validated(settled));
             }
+        }
+        if conditional {
             // It speaks of no copy that is held: only the whole answer helps (C23).
             let conditions = (refreshes, &HeaderMap::new());
             let answer = self.sent(began, conditions, &mut permit).await?;
@@ -157,7 +160,9 @@ impl Exchange {
         let arrived = self.arrived_head(&answer);
         let (key, looked, request) = (&cached.key, &cached.looked, &self.request.headers);
         if self.request.method == Method::HEAD {
-            cache.head_answered(key, looked, request, &arrived);
+            if !keep::is_degraded(&answer.head.headers) {
+                cache.head_answered(key, looked, request, &arrived);
+            }
             return self.let_through(answer.head, answer.stream, None, Keep::Leave);
         }
         let judged = if keep::is_degraded(&answer.head.headers) {

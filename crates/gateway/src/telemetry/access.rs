@@ -187,8 +187,22 @@ impl Drop for Record {
 fn push_text(text: &mut String, key: &str, value: Option<&str>) {
     push_key(text, key);
     match value {
-        Some(value) => text.push_str(&serde_json::Value::from(value).to_string()),
+        Some(value) => push_quoted(text, &serde_json::Value::from(value).to_string()),
         None => text.push_str("null"),
+    }
+}
+
+/// Writes a JSON string in ASCII alone. A terminal obeys some characters beyond it, and some programs end a line at
+/// others; JSON lets both stand as they are.
+fn push_quoted(text: &mut String, quoted: &str) {
+    for character in quoted.chars() {
+        if matches!(character, ' '..='~') {
+            text.push(character);
+        } else {
+            for unit in character.encode_utf16(&mut [0; 2]) {
+                text.push_str(&format!("\\u{unit:04x}"));
+            }
+        }
     }
 }
 
@@ -255,6 +269,18 @@ mod tests {
         ] {
             assert_eq!(read[key], value, "{key}");
         }
+    }
+
+    #[test]
+    fn a_record_is_ascii_whatever_a_client_sends() {
+        let mut record = record(&ManualClock::new());
+        let path = "/\u{7f}\u{85}\u{9b}31m\u{2028}\u{202e}\u{e4}\u{1f600}\"";
+        path.clone_into(&mut record.request.path);
+        let text = record.to_text();
+        let line = text.strip_suffix('\n').unwrap();
+        assert!(line.bytes().all(|byte| matches!(byte, b' '..=b'~')), "{line}");
+        let read: serde_json::Value = serde_json::from_str(line).unwrap();
+        assert_eq!(read["path"], path);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use evenkeel::Refreshed;
 
 use crate::{
     cache_reuse::bench,
-    kit::{Bench, Client, Origin, Reply, Then, contract, get, in_turn, until},
+    kit::{Bench, Client, NO_LIMITS, Origin, Reply, Then, contract, get, in_turn, until},
 };
 
 const fn secs(seconds: u64) -> Duration {
@@ -351,4 +351,32 @@ async fn a_refresh_that_is_refused_ends_the_window_and_leaves_the_copy_for_failu
     assert_eq!(bench.get("/r/1").await.status, 403);
     origin.stop().await;
     assert_eq!(bench.get("/r/1").await.text(), "good");
+}
+
+/// G17: the copy may stand in for an answer that is slow exactly where it may stand in for one that fails.
+#[tokio::test]
+async fn a_slow_answer_is_replaced_by_the_copy_where_that_may_stand_in_and_is_stored_when_it_comes() {
+    for (value, gives) in [
+        ("max-age=0, stale-if-error=60", "good"),
+        ("max-age=0, must-revalidate", "new"),
+    ] {
+        let origin = Origin::always(good(value)).await;
+        let route = "freshness = \"origin\"\nladder = [ { stale = \"60s\" } ]\nsoft_timeout = \"50ms\"";
+        let bench = Bench::start(&contract(origin.address, NO_LIMITS, route)).await;
+        get(bench.address(), "/r/1").await;
+        let slow = Reply::ok("new").header("cache-control", "max-age=60");
+        origin.now(slow.wait(Duration::from_millis(400)));
+        let answer = get(bench.address(), "/r/1").await;
+        assert_eq!(answer.text(), gives, "{value}");
+        if gives == "good" {
+            let label = answer.header("cache-status").unwrap();
+            assert_eq!(label, "evenkeel; fwd=stale; ttl=0; detail=slow");
+            assert_eq!(answer.freshness(), "stale");
+        }
+        // By then the origin has answered; nothing shows it from outside but the next answer.
+        tokio::time::sleep(Duration::from_millis(900)).await;
+        let hit = get(bench.address(), "/r/1").await;
+        assert_eq!(hit.text(), "new", "{value}");
+        assert!(hit.header("cache-status").unwrap().contains("; hit;"), "{value}");
+    }
 }

@@ -16,7 +16,7 @@ async fn case_022_cancelled_calls_give_their_permits_back() {
     let origin = Origin::always(Reply::ok("x").wait(Duration::from_millis(100))).await;
     let bench = Bench::start(&contract(
         origin.address,
-        "concurrency = 10\nbreaker = \"off\"",
+        &format!("{NO_LIMITS}\nconcurrency = 10"),
         "",
     ))
     .await;

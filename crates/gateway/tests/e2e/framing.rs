@@ -84,3 +84,27 @@ async fn an_answer_to_a_question_that_was_not_asked_is_unusable() {
         assert_eq!(bench.get("/r/2").await.status, 502, "{raw}");
     }
 }
+
+/// Rule M03: behind this hop nobody can undo a coding, because the field that names it ends here.
+#[tokio::test]
+async fn m03_a_request_with_another_coding_than_chunked_once_reaches_nobody() {
+    let origin = Origin::always(Reply::ok("done")).await;
+    let bench = Bench::start(&contract(origin.address, NO_BREAKER, "other_methods = \"pass\"")).await;
+    for coding in [
+        "transfer-encoding: gzip, chunked",
+        "transfer-encoding: chunked, chunked",
+        "transfer-encoding: chunked\r\ntransfer-encoding: chunked",
+        "transfer-encoding: gzip\r\ntransfer-encoding: chunked",
+    ] {
+        for method in ["POST", "GET"] {
+            let mut client = Client::connect(bench.address()).await;
+            client
+                .send(&format!(
+                    "{method} /r/1 HTTP/1.1\r\nhost: a\r\n{coding}\r\n\r\n3\r\nabc\r\n0\r\n\r\n"
+                ))
+                .await;
+            assert_eq!(client.answer(false).await.status, 400, "{method} {coding}");
+        }
+    }
+    assert_eq!(origin.hits(), 0);
+}

@@ -13,6 +13,7 @@ mod framing;
 mod kit;
 mod lifecycle;
 mod passing;
+mod poisoning;
 mod queue;
 mod recovery;
 mod requests;

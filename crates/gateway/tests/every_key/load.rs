@@ -59,6 +59,40 @@ impl Back {
     }
 }
 
+/// A breaker that has opened closes although no request comes, by the path that the contract names.
+pub(crate) async fn probe() {
+    for (probe, path) in [
+        (
+            "probe = { path = \"/health?full\" }",
+            Some("GET /health?full HTTP/1.1"),
+        ),
+        ("", None),
+    ] {
+        let origin = Origin::always(Reply::status(500)).await;
+        let breaker =
+            "breaker = { consecutive = 1, open_for = \"1s\", open_for_max = \"1s\", jitter = \"0%\" }";
+        let text = contract(origin.address, &format!("{breaker}\n{probe}"), "");
+        let bench = Bench::with_manual_clock(&text).await;
+        bench.get("/r/1").await;
+        origin.now(Reply::ok("x"));
+        let dependency = bench.gateway.app().dependency("d").unwrap();
+        assert_eq!(dependency.is_probed_by_itself(), path.is_some());
+        let state = || dependency.status().state;
+        assert_eq!(state(), Some(evenkeel::State::Open));
+        bench.advance(Duration::from_secs(1));
+        if let Some(path) = path {
+            crate::kit::until("it has closed", || state() == Some(evenkeel::State::Closed)).await;
+            let seen = origin.seen();
+            let last = seen.last().unwrap();
+            assert_eq!((seen.len(), last.line.as_str()), (2, path));
+            assert_eq!(last.header("host"), Some(origin.address.to_string().as_str()));
+        } else {
+            assert_eq!(bench.get("/r/1").await.status, 200, "a request has to");
+            assert_eq!(origin.hits(), 2);
+        }
+    }
+}
+
 pub(crate) async fn ramp() {
     assert_eq!(Back::with("").await.let_in(20).await, 1);
     assert_eq!(Back::with("ramp = \"off\"").await.let_in(20).await, 20);

@@ -298,7 +298,9 @@ async fn c27_who_comes_after_a_write_does_not_join_an_attempt_that_began_before_
     for bench in 0..2 {
         let origin = Origin::start(|seen| {
             if seen.line.starts_with("GET") {
-                Reply::ok("old").wait(Duration::from_millis(500))
+                Reply::ok("old")
+                    .header("cache-control", "max-age=60")
+                    .wait(Duration::from_millis(500))
             } else {
                 Reply::ok("done")
             }

@@ -318,3 +318,31 @@ async fn c27_who_comes_after_a_write_does_not_join_an_attempt_that_began_before_
         assert_eq!(before.await.unwrap().text(), "old");
     }
 }
+
+/// What the dependency says decides about a copy, however often it is validated; what clients are told is the contract's.
+#[tokio::test]
+async fn c13_a_changed_answer_is_told_apart_by_what_the_dependency_said_after_a_validation_too() {
+    let origin = Origin::start(|seen| {
+        let language = seen.header("accept-language").unwrap().to_owned();
+        let tag = format!("\"{language}\"");
+        let reply = if seen.header("if-none-match") == Some(&tag) {
+            Reply::status(304)
+        } else {
+            Reply::ok(language)
+        };
+        reply
+            .header("etag", &tag)
+            .header("vary", "accept-language")
+            .header("cache-control", "max-age=0")
+    })
+    .await;
+    let rewrite = "rewrite = { remove_response = [\"vary\"], set_response = { Cache-Control = \"max-age=99\" } }";
+    let dependency = format!("{NO_LIMITS}\n{rewrite}");
+    let bench = Bench::start(&contract(origin.address, &dependency, ORIGIN)).await;
+    for (hits, language) in ["de", "de", "de", "en"].into_iter().enumerate() {
+        let answer = bench.get_with("/r/1", &[("accept-language", language)]).await;
+        assert_eq!((answer.text().as_str(), origin.hits()), (language, hits + 1));
+        assert_eq!(answer.header("vary"), None);
+        assert_eq!(answer.header("cache-control"), Some("max-age=99"));
+    }
+}

@@ -346,3 +346,19 @@ async fn c13_a_changed_answer_is_told_apart_by_what_the_dependency_said_after_a_
         assert_eq!(answer.header("cache-control"), Some("max-age=99"));
     }
 }
+
+#[tokio::test]
+async fn c32_the_origin_is_told_the_host_in_the_spelling_of_the_key() {
+    for bench in 0..2 {
+        let origin = Origin::start(|seen| echo(seen, "host")).await;
+        let bench = &both(&origin).await[bench];
+        for (line, host) in [
+            ("GET /r/1", "A.Example:80"),
+            ("GET /r/1", "a.example"),
+            ("GET http://a.EXAMPLE:/r/1", "other"),
+        ] {
+            let answer = asked(bench.address(), line, &format!("host: {host}\r\n")).await;
+            assert_eq!(answer.text(), "a.example", "{line} {host}");
+        }
+    }
+}

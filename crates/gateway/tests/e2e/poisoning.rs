@@ -92,7 +92,7 @@ fn second_hand(reply: Reply) -> Reply {
 }
 
 #[tokio::test]
-async fn x4_a_degraded_304_vouches_for_no_copy_and_the_whole_answer_says_what_it_is() {
+async fn a_degraded_304_vouches_for_no_copy_and_the_whole_answer_says_what_it_is() {
     let origin = Origin::always(
         Reply::ok("one")
             .header("etag", "\"a\"")
@@ -121,7 +121,7 @@ async fn x4_a_degraded_304_vouches_for_no_copy_and_the_whole_answer_says_what_it
 }
 
 #[tokio::test]
-async fn x4_a_degraded_answer_to_head_freshens_nothing() {
+async fn a_degraded_answer_to_head_freshens_nothing() {
     let origin = Origin::always(
         Reply::ok("one")
             .header("etag", "\"a\"")
@@ -298,7 +298,9 @@ async fn c27_who_comes_after_a_write_does_not_join_an_attempt_that_began_before_
     for bench in 0..2 {
         let origin = Origin::start(|seen| {
             if seen.line.starts_with("GET") {
-                Reply::ok("old").wait(Duration::from_millis(500))
+                Reply::ok("old")
+                    .header("cache-control", "max-age=60")
+                    .wait(Duration::from_millis(500))
             } else {
                 Reply::ok("done")
             }
@@ -314,5 +316,49 @@ async fn c27_who_comes_after_a_write_does_not_join_an_attempt_that_began_before_
         origin.now(Reply::ok("new").header("cache-control", "max-age=60"));
         assert_eq!(get(address, "/r/1").await.text(), "new", "{more}");
         assert_eq!(before.await.unwrap().text(), "old");
+    }
+}
+
+/// What the dependency says decides about a copy, however often it is validated; what clients are told is the contract's.
+#[tokio::test]
+async fn c13_a_changed_answer_is_told_apart_by_what_the_dependency_said_after_a_validation_too() {
+    let origin = Origin::start(|seen| {
+        let language = seen.header("accept-language").unwrap().to_owned();
+        let tag = format!("\"{language}\"");
+        let reply = if seen.header("if-none-match") == Some(&tag) {
+            Reply::status(304)
+        } else {
+            Reply::ok(language)
+        };
+        reply
+            .header("etag", &tag)
+            .header("vary", "accept-language")
+            .header("cache-control", "max-age=0")
+    })
+    .await;
+    let rewrite = "rewrite = { remove_response = [\"vary\"], set_response = { Cache-Control = \"max-age=99\" } }";
+    let dependency = format!("{NO_LIMITS}\n{rewrite}");
+    let bench = Bench::start(&contract(origin.address, &dependency, ORIGIN)).await;
+    for (hits, language) in ["de", "de", "de", "en"].into_iter().enumerate() {
+        let answer = bench.get_with("/r/1", &[("accept-language", language)]).await;
+        assert_eq!((answer.text().as_str(), origin.hits()), (language, hits + 1));
+        assert_eq!(answer.header("vary"), None);
+        assert_eq!(answer.header("cache-control"), Some("max-age=99"));
+    }
+}
+
+#[tokio::test]
+async fn c32_the_origin_is_told_the_host_in_the_spelling_of_the_key() {
+    for bench in 0..2 {
+        let origin = Origin::start(|seen| echo(seen, "host")).await;
+        let bench = &both(&origin).await[bench];
+        for (line, host) in [
+            ("GET /r/1", "A.Example:80"),
+            ("GET /r/1", "a.example"),
+            ("GET http://a.EXAMPLE:/r/1", "other"),
+        ] {
+            let answer = asked(bench.address(), line, &format!("host: {host}\r\n")).await;
+            assert_eq!(answer.text(), "a.example", "{line} {host}");
+        }
     }
 }

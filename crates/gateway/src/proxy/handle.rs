@@ -241,7 +241,9 @@ fn prepare(app: &App, peer: &Arc<Peer>, mut request: http::request::Parts) -> Re
     }
     let authority = authority::of_request(&request.uri, &request.headers).map_err(bad)?;
     if !framing::can_be_read(&request.headers) {
-        return Err(bad("the body has another transfer coding than chunked, or more than one"));
+        return Err(bad(
+            "the body has another transfer coding than chunked, or more than one",
+        ));
     }
     // Nothing is decided by a field that goes no further: neither a route nor a copy.
     strip_nominated(&mut request.headers);
@@ -300,7 +302,8 @@ fn prepare(app: &App, peer: &Arc<Peer>, mut request: http::request::Parts) -> Re
     let exchange = Arc::new(Exchange {
         route: Arc::clone(route),
         request,
-        authority,
+        // What is in the key is what is asked for: a spelling that only the origin sees could change its answer (C32).
+        authority: whose.authority.clone(),
         peer: Arc::clone(peer),
         handed: Mutex::new(Handed::default()),
         connected: AtomicBool::new(false),

@@ -5,6 +5,8 @@
 //! `EVENKEEL_SEED=7 cargo test -p evenkeel-gateway --test random_contracts` repeats one,
 //! `EVENKEEL_CONTRACTS=100000` draws more.
 
+#![allow(clippy::panic, reason = "what breaks a test fails it")]
+
 use std::{fmt::Write as _, hash::BuildHasher as _};
 
 use evenkeel::{Engine, Problem};

@@ -384,7 +384,9 @@ impl Model {
         assert_eq!(self.seat.state(), self.state);
         if let Some(bulkhead) = self.seat.bulkhead() {
             assert_eq!(bulkhead.in_use(), held);
-            assert!(held <= bulkhead.limit());
+            // Probes have a reserve beyond the limit.
+            let reserve = self.rules().map_or(0, |rules| rules.probes);
+            assert!(held <= bulkhead.limit() + reserve);
         }
         assert!(self.seat.in_flight().is_none_or(|in_flight| in_flight == held));
         assert!(self.seat.learned_limit().is_none_or(|limit| limit >= 1));

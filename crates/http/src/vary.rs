@@ -256,7 +256,11 @@ mod tests {
         for fetched in ["x_tenant", "x-tenant", "x-other"] {
             let stored = variant(&["X-Tenant"], &[(fetched, "b")]);
             for name in ["x_tenant", "x-tenant", "x-other"] {
-                assert_eq!(stored.matches(&request(name)), fetched == name, "{fetched} {name}");
+                assert_eq!(
+                    stored.matches(&request(name)),
+                    fetched == name,
+                    "{fetched} {name}"
+                );
             }
             assert_eq!(stored.matches(&headers([])), fetched == "x-other");
         }

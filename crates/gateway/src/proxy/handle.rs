@@ -241,7 +241,9 @@ fn prepare(app: &App, peer: &Arc<Peer>, mut request: http::request::Parts) -> Re
     }
     let authority = authority::of_request(&request.uri, &request.headers).map_err(bad)?;
     if !framing::can_be_read(&request.headers) {
-        return Err(bad("the body has another transfer coding than chunked, or more than one"));
+        return Err(bad(
+            "the body has another transfer coding than chunked, or more than one",
+        ));
     }
     // Nothing is decided by a field that goes no further: neither a route nor a copy.
     strip_nominated(&mut request.headers);

@@ -4,7 +4,10 @@ use std::{net::SocketAddr, time::Duration};
 
 use crate::{
     cache_reuse::ORIGIN,
-    kit::{Answer, Bench, Client, NO_BREAKER, NO_LIMITS, Origin, Reply, STALE, contract, contract_with, get, until},
+    kit::{
+        Answer, Bench, Client, NO_BREAKER, NO_LIMITS, Origin, Reply, STALE, contract, contract_with, get,
+        until,
+    },
 };
 
 /// One request with this head behind the request line.
@@ -151,7 +154,11 @@ const NAMED: &str = "host: shop.example\r\n";
 /// An origin that has a page for all, and something else for whoever says who they are.
 async fn personal(own: Reply) -> Origin {
     Origin::start(move |seen| {
-        if seen.header("cookie").or_else(|| seen.header("authorization")).is_some() {
+        if seen
+            .header("cookie")
+            .or_else(|| seen.header("authorization"))
+            .is_some()
+        {
             own.clone()
         } else {
             Reply::ok("all").header("cache-control", "max-age=60")
@@ -229,7 +236,11 @@ async fn c02_a_clients_no_store_does_not_take_a_validated_copy_away() {
 
 #[tokio::test]
 async fn c30_those_who_wait_share_a_failure_and_not_somebodys_page_about_it() {
-    let own = [("set-cookie", "sid=1"), ("cache-control", "private"), ("vary", "*")];
+    let own = [
+        ("set-cookie", "sid=1"),
+        ("cache-control", "private"),
+        ("vary", "*"),
+    ];
     for (name, value) in own.into_iter().chain([("cache-control", "max-age=0")]) {
         for bench in 0..2 {
             let failed = Reply::status(503).body("page").header(name, value);
@@ -250,7 +261,11 @@ async fn c30_those_who_wait_share_a_failure_and_not_somebodys_page_about_it() {
                 }
             }
             let is_for_all = value == "max-age=0";
-            assert!(is_for_all == (pages > origin.hits()), "{name}: {pages} {}", origin.hits());
+            assert!(
+                is_for_all == (pages > origin.hits()),
+                "{name}: {pages} {}",
+                origin.hits()
+            );
         }
     }
 }
@@ -312,7 +327,12 @@ async fn c27_who_comes_after_a_write_does_not_join_an_attempt_that_began_before_
         let address = bench.address();
         let before = tokio::spawn(async move { get(address, "/r/1").await });
         until("the attempt is under way", || origin.hits() == 1).await;
-        asked(address, "POST /r/1", "host: shop.example\r\ncontent-length: 0\r\n").await;
+        asked(
+            address,
+            "POST /r/1",
+            "host: shop.example\r\ncontent-length: 0\r\n",
+        )
+        .await;
         origin.now(Reply::ok("new").header("cache-control", "max-age=60"));
         assert_eq!(get(address, "/r/1").await.text(), "new", "{more}");
         assert_eq!(before.await.unwrap().text(), "old");
@@ -336,7 +356,8 @@ async fn c13_a_changed_answer_is_told_apart_by_what_the_dependency_said_after_a_
             .header("cache-control", "max-age=0")
     })
     .await;
-    let rewrite = "rewrite = { remove_response = [\"vary\"], set_response = { Cache-Control = \"max-age=99\" } }";
+    let rewrite =
+        "rewrite = { remove_response = [\"vary\"], set_response = { Cache-Control = \"max-age=99\" } }";
     let dependency = format!("{NO_LIMITS}\n{rewrite}");
     let bench = Bench::start(&contract(origin.address, &dependency, ORIGIN)).await;
     for (hits, language) in ["de", "de", "de", "en"].into_iter().enumerate() {

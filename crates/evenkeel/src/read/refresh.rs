@@ -107,7 +107,7 @@ where
     E: Send + Sync + 'static,
 {
     /// Tells whether a value says of itself that it is kept, where its caller keeps copies.
-    fn is_kept(&self, value: &T) -> bool {
+    pub(super) fn is_kept(&self, value: &T) -> bool {
         self.terms
             .as_ref()
             .is_some_and(|terms| terms(value).keep == Keep::Yes)

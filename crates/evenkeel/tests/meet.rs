@@ -1,0 +1,122 @@
+//! What happens where two features meet: copies of the caller's own, the queue, the alternate, shared attempts, time.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "what breaks a test fails it")]
+
+mod support;
+
+use std::time::Duration;
+
+use evenkeel::{
+    Ending, Engine, Held, Keep, Moment, Now, Read, Reason, Refreshed, Rung, Terms, Together, stale,
+};
+use support::{End, Fail, MS, Origin, SECOND, engine, settle, until};
+use tokio::task::JoinHandle;
+
+const LONG: Duration = Duration::from_secs(365 * 86_400);
+
+fn key() -> Vec<u8> {
+    b"k".to_vec()
+}
+
+fn nothing(_: Moment, _: Now) -> Option<Held<u32>> {
+    None
+}
+
+/// Starts a call in a task of its own that shares its attempt.
+fn start(guard: &Read<u32, Fail>, origin: &Origin) -> JoinHandle<End<u32>> {
+    let (guard, origin) = (guard.clone(), origin.clone());
+    tokio::spawn(async move {
+        guard
+            .call_owned((), "k", move |_| async move { origin.ask(Ok(7)).await })
+            .await
+    })
+}
+
+/// A guard with one permit, which is taken, a queue for it, and shared attempts.
+async fn crowded(engine: &Engine) -> (Read<u32, Fail>, Origin, JoinHandle<End<u32>>) {
+    let guard = engine
+        .read::<u32>("g")
+        .concurrency(1)
+        .queue(10, 60 * SECOND)
+        .classify(Fail::class)
+        .coalesce()
+        .build()
+        .unwrap();
+    let holder = engine
+        .read::<u32>("holder")
+        .from(guard.dependency())
+        .classify(Fail::class)
+        .build()
+        .unwrap();
+    let origin = Origin::default();
+    let first = start(&holder, &origin);
+    until("the permit is taken", || origin.inside() == 1).await;
+    (guard, origin, first)
+}
+
+#[tokio::test]
+async fn a_slow_limit_beside_copies_of_the_callers_own_keeps_nothing_in_the_guards_store() {
+    let (_, engine) = engine();
+    let guard = engine
+        .read::<u32>("g")
+        .timeout(SECOND)
+        .soft_timeout(200 * MS)
+        .classify(Fail::class)
+        .own_lifetimes()
+        .ladder([stale(LONG)])
+        .build()
+        .unwrap();
+    for together in [Together::Alone(&key), Together::Shared(&key)] {
+        let answer = guard
+            .call_held(&nothing, together, None, |_, permit| async move {
+                drop(permit);
+                Ok(3)
+            })
+            .await
+            .unwrap();
+        assert_eq!((answer.value, answer.kept), (3, false));
+        assert_eq!(guard.memory().count(), 0);
+    }
+}
+
+#[tokio::test]
+async fn late_work_counts_as_kept_where_its_caller_keeps_copies_and_says_so() {
+    for (keep, expected) in [(Keep::Yes, Refreshed::Kept), (Keep::Leave, Refreshed::NotKept)] {
+        let (clock, engine) = engine();
+        let guard = engine
+            .read::<u32>("g")
+            .timeout(SECOND)
+            .concurrency(10)
+            .finish_within(10 * SECOND)
+            .classify(Fail::class)
+            .own_lifetimes()
+            .terms(move |_| Terms {
+                keep,
+                ..Terms::default()
+            })
+            .ladder([stale(LONG)])
+            .build()
+            .unwrap();
+        let origin = Origin::default();
+        let call = tokio::spawn({
+            let (guard, origin) = (guard.clone(), origin.clone());
+            async move {
+                let work = move |_, permit| {
+                    let origin = origin.clone();
+                    async move {
+                        let end = origin.ask(Ok(3)).await;
+                        drop(permit);
+                        end
+                    }
+                };
+                guard.call_held(&nothing, Together::Alone(&key), None, work).await
+            }
+        });
+        until("it is asked", || origin.inside() == 1).await;
+        clock.advance(SECOND);
+        assert_eq!(call.await.unwrap().unwrap_err().reason, Some(Reason::TimedOut));
+        origin.open();
+        settle().await;
+        assert_eq!(guard.counts().refreshes(expected), 1, "{keep:?}");
+    }
+}

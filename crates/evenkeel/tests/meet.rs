@@ -120,3 +120,38 @@ async fn late_work_counts_as_kept_where_its_caller_keeps_copies_and_says_so() {
         assert_eq!(guard.counts().refreshes(expected), 1, "{keep:?}");
     }
 }
+
+#[tokio::test]
+async fn nobody_waits_for_a_permit_in_the_time_that_is_kept_free_for_the_alternate() {
+    let (clock, engine) = engine();
+    let spare = engine.dependency("spare").timeout(300 * MS).build().unwrap();
+    let guard = engine
+        .read::<u32>("g")
+        .deadline(SECOND)
+        .concurrency(1)
+        .queue(10, 60 * SECOND)
+        .classify(Fail::class)
+        .alternate(&spare, |(), _, _| async { Ok(2) })
+        .build()
+        .unwrap();
+    let holder = engine
+        .read::<u32>("holder")
+        .from(guard.dependency())
+        .classify(Fail::class)
+        .build()
+        .unwrap();
+    let origin = Origin::default();
+    let first = start(&holder, &origin);
+    until("the permit is taken", || origin.inside() == 1).await;
+    let call = start(&guard, &origin);
+    until("it waits", || guard.dependency().status().waiting == 1).await;
+    clock.advance(700 * MS);
+    settle().await;
+    let answer = call.await.unwrap().unwrap();
+    assert_eq!(
+        (answer.value, answer.rung, answer.reason),
+        (2, Rung::Alternate, Some(Reason::QueueExpired))
+    );
+    origin.open();
+    first.await.unwrap().unwrap();
+}

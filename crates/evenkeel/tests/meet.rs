@@ -155,3 +155,65 @@ async fn nobody_waits_for_a_permit_in_the_time_that_is_kept_free_for_the_alterna
     origin.open();
     first.await.unwrap().unwrap();
 }
+
+#[tokio::test]
+async fn e55_those_who_share_an_attempt_outlast_any_number_who_leave_before_it_is_admitted() {
+    // Who takes over is left to chance each time.
+    for _ in 0..20 {
+        let (_, engine) = engine();
+        let (guard, origin, first) = crowded(&engine).await;
+        let mut leavers = Vec::new();
+        for _ in 0..4 {
+            leavers.push(start(&guard, &origin));
+            settle().await;
+        }
+        let patient = start(&guard, &origin);
+        settle().await;
+        assert_eq!(
+            guard.dependency().status().waiting,
+            1,
+            "one leads, the others wait for it"
+        );
+        for leaver in leavers {
+            leaver.abort();
+            settle().await;
+        }
+        assert!(!patient.is_finished(), "it was told of a fault that nobody made");
+        origin.open();
+        first.await.unwrap().unwrap();
+        until("it is asked", || origin.inside() == 1).await;
+        origin.open();
+        assert_eq!(patient.await.unwrap().unwrap().value, 7);
+        let counts = guard.counts();
+        assert_eq!((counts.total(Ending::Abandoned), counts.calls()), (4, 5));
+        assert_eq!((guard.flights(), origin.asked()), ((0, 0), 2));
+    }
+}
+
+#[tokio::test]
+async fn g01_the_lease_of_a_shared_attempt_counts_from_its_admission() {
+    let (clock, engine) = engine();
+    let (guard, origin, first) = crowded(&engine).await;
+    let leader = start(&guard, &origin);
+    until("it waits", || guard.dependency().status().waiting == 1).await;
+    clock.advance(31 * SECOND);
+    let second = start(&guard, &origin);
+    settle().await;
+    assert_eq!(
+        guard.dependency().status().waiting,
+        1,
+        "who waits for a permit is not hung"
+    );
+    origin.open();
+    first.await.unwrap().unwrap();
+    until("it is asked", || origin.inside() == 1).await;
+    clock.advance(500 * MS);
+    let third = start(&guard, &origin);
+    settle().await;
+    assert_eq!((guard.dependency().status().waiting, guard.flights().0), (0, 1));
+    origin.open();
+    for call in [leader, second, third] {
+        assert_eq!(call.await.unwrap().unwrap().value, 7);
+    }
+    assert_eq!(origin.asked(), 2);
+}

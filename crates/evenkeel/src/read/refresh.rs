@@ -60,6 +60,7 @@ where
                         } else {
                             limit
                         };
+                        flight.begins(lease_ends);
                         let (guard, key) = (Arc::clone(self.guard), self.kept_under().cloned());
                         runtime.spawn(async move { guard.refresh(key, ticket, flight, work).await });
                         Refresh::UnderWay

@@ -185,7 +185,7 @@ impl Exchange {
         // Nothing could stand in for it, nobody else may have it, and it is not asked for again: it flows.
         let may_repeat = self.repeats() && repeat::is_worth_repeating(head.status);
         // A failure is for all who wait for it.
-        let may_share = in_error_set(head.status) && !self.asks_alone(cached);
+        let may_share = in_error_set(head.status) && !self.asks_alone(cache, cached);
         if let Err((why, _)) = judged
             && !self.route.has_ladder
             && !may_repeat

@@ -163,6 +163,14 @@ impl Exchange {
             if !keep::is_degraded(&answer.head.headers) {
                 cache.head_answered(key, looked, request, &arrived);
             }
+            if self.repeats() && repeat::is_worth_repeating(answer.head.status) {
+                // Whether it is asked once more is said by its fields, and only a whole answer shows them.
+                let Answer { head, stream, .. } = answer;
+                return match self.read(stream).await? {
+                    Read::Whole(body, lease) => self.whole(head, body, lease, Verdict::leave(None)),
+                    Read::Flowing(stream, why) => self.let_through(head, stream, Some(why), Keep::Leave),
+                };
+            }
             return self.let_through(answer.head, answer.stream, None, Keep::Leave);
         }
         let judged = if keep::is_degraded(&answer.head.headers) {

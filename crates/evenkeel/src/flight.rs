@@ -45,7 +45,16 @@ pub(crate) enum Landing<T, E> {
 #[derive(Debug)]
 pub(crate) struct Waiter<T, E> {
     landing: watch::Receiver<Option<Arc<Landing<T, E>>>>,
-    goes_on: Arc<AtomicBool>,
+    marks: Arc<Marks>,
+}
+
+/// What all who have to do with a flight know of it.
+#[derive(Debug, Default)]
+struct Marks {
+    /// Its attempt was admitted; until then it is one call's own, and ends when that leaves.
+    begun: AtomicBool,
+    /// Somebody has left who wants the result kept.
+    goes_on: AtomicBool,
 }
 
 type Sender<T, E> = watch::Sender<Option<Arc<Landing<T, E>>>>;
@@ -71,7 +80,15 @@ struct Entry<T, E> {
     number: u64,
     lease_ends: Mono,
     sender: Arc<Sender<T, E>>,
-    goes_on: Arc<AtomicBool>,
+    marks: Arc<Marks>,
+}
+
+impl<T, E> Entry<T, E> {
+    /// Tells whether callers wait for it. The lease counts from the beginning of the attempt: whoever still waits for a
+    /// permit is not hung.
+    fn is_awaited(&self, now: Mono) -> bool {
+        now < self.lease_ends || !self.marks.begun.load(Ordering::Acquire)
+    }
 }
 
 /// Beyond this many flights at once, calls go alone.
@@ -130,11 +147,11 @@ impl<T, E> Flights<T, E> {
             table.apart.remove(key);
         }
         if let Some(entry) = table.under_way.get(key)
-            && now < entry.lease_ends
+            && entry.is_awaited(now)
         {
             return Part::Join(Waiter {
                 landing: entry.sender.subscribe(),
-                goes_on: Arc::clone(&entry.goes_on),
+                marks: Arc::clone(&entry.marks),
             });
         }
         if table.under_way.len() >= UNDER_WAY_MAX {
@@ -149,7 +166,7 @@ impl<T, E> Flights<T, E> {
         if table
             .under_way
             .get(key)
-            .is_some_and(|entry| now < entry.lease_ends)
+            .is_some_and(|entry| entry.is_awaited(now))
         {
             return Lead::UnderWay;
         }
@@ -165,28 +182,29 @@ impl<T, E> Flights<T, E> {
         table
             .under_way
             .get(key)
-            .is_some_and(|entry| now < entry.lease_ends)
+            .is_some_and(|entry| entry.is_awaited(now))
     }
 
     fn enter(self: &Arc<Self>, table: &mut Table<T, E>, key: &Key, lease_ends: Mono) -> Flight<T, E> {
         let number = self.numbers.fetch_add(1, Ordering::Relaxed);
         let sender = Arc::new(watch::Sender::new(None));
-        let goes_on = Arc::new(AtomicBool::new(false));
+        let marks = Arc::new(Marks::default());
         table.under_way.insert(
             key.clone(),
             Entry {
                 number,
                 lease_ends,
                 sender: Arc::clone(&sender),
-                goes_on: Arc::clone(&goes_on),
+                marks: Arc::clone(&marks),
             },
         );
         Flight {
             flights: Arc::clone(self),
             key: key.clone(),
             number,
+            lease_ends,
             sender,
-            goes_on,
+            marks,
         }
     }
 
@@ -256,9 +274,9 @@ pub(crate) struct Flight<T, E> {
     flights: Arc<Flights<T, E>>,
     key: Key,
     number: u64,
+    lease_ends: Mono,
     sender: Arc<Sender<T, E>>,
-    /// Somebody has left who wants the result kept.
-    goes_on: Arc<AtomicBool>,
+    marks: Arc<Marks>,
 }
 
 impl<T, E> Flight<T, E> {
@@ -266,8 +284,20 @@ impl<T, E> Flight<T, E> {
     pub(crate) fn waiter(&self) -> Waiter<T, E> {
         Waiter {
             landing: self.sender.subscribe(),
-            goes_on: Arc::clone(&self.goes_on),
+            marks: Arc::clone(&self.marks),
         }
+    }
+
+    /// Notes that the attempt was admitted, and may take until `lease_ends`. From here on the flight is nobody's own.
+    pub(crate) fn begins(&self, lease_ends: Mono) {
+        // Where nobody waited for a permit it has the right lease already.
+        if lease_ends != self.lease_ends
+            && let Some(entry) = self.flights.table.lock().under_way.get_mut(&self.key)
+            && entry.number == self.number
+        {
+            entry.lease_ends = lease_ends;
+        }
+        self.marks.begun.store(true, Ordering::Release);
     }
 
     /// Resolves once nobody waits any more and nobody can join any more; never if its result is wanted all the same.
@@ -275,7 +305,7 @@ impl<T, E> Flight<T, E> {
         loop {
             self.sender.closed().await;
             // Whoever sets it still waited then, so this look cannot come too early.
-            if self.goes_on.load(Ordering::Acquire) {
+            if self.marks.goes_on.load(Ordering::Acquire) {
                 return pending().await;
             }
             if self.flights.take_out(&self.key, self.number, false) {
@@ -317,9 +347,14 @@ impl<T, E> Waiter<T, E> {
         landed.clone()
     }
 
+    /// Tells whether the attempt was admitted.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.marks.begun.load(Ordering::Acquire)
+    }
+
     /// Leaves, and has the flight go on although nobody may wait for it.
     pub(crate) fn leave_it_flying(self) {
-        self.goes_on.store(true, Ordering::Release);
+        self.marks.goes_on.store(true, Ordering::Release);
     }
 }
 
@@ -382,6 +417,7 @@ mod tests {
         let flights = Arc::new(Flights::<u32, ()>::new());
         let hung = lead(&flights, "k");
         let end = NOW.after(LEASE);
+        hung.begins(end);
         assert!(matches!(
             flights.part(&key("k"), end.before(Duration::from_nanos(1)), end),
             Part::Join(_)

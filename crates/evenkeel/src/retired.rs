@@ -30,7 +30,10 @@ struct Keys {
 }
 
 /// This many keys are remembered one by one.
-const KEYS_MAX: usize = 1024;
+const KEYS_MAX: usize = 2048;
+/// When there are more, this many of the oldest go at once: each time, every other key counts as retired anew, and loads
+/// of before and after are no longer taken together.
+const KEYS_LEAVE: usize = KEYS_MAX / 2;
 
 const NEVER: Mono = Mono::from_nanos(i64::MIN);
 
@@ -58,10 +61,13 @@ impl Retired {
             keys.times.insert(key.clone(), at);
             keys.order.push_back(key.clone());
         }
-        if keys.order.len() > KEYS_MAX
-            && let Some(time) = keys.order.pop_front().and_then(|key| keys.times.remove(&key))
-        {
-            keys.floor = keys.floor.max(time);
+        if keys.order.len() > KEYS_MAX {
+            for key in keys.order.drain(..KEYS_LEAVE) {
+                keys.floor = keys
+                    .times
+                    .remove(&key)
+                    .map_or(keys.floor, |time| keys.floor.max(time));
+            }
         }
         self.latest.fetch_max(at.as_nanos(), Ordering::AcqRel);
     }
@@ -109,6 +115,21 @@ mod tests {
     }
 
     #[test]
+    fn g02_writes_elsewhere_seldom_part_the_loads_of_a_key() {
+        let retired = Retired::default();
+        let mut parted = 0;
+        let mut before = retired.last(&key(-1));
+        for number in 0..10_000 {
+            retired.note(&key(number), Mono::from_nanos(number));
+            assert!(retired.keys.lock().times.len() <= KEYS_MAX);
+            let now = retired.last(&key(-1));
+            parted += usize::from(now != before);
+            before = now;
+        }
+        assert!((1..=10_000 / KEYS_LEAVE).contains(&parted), "{parted}");
+    }
+
+    #[test]
     fn what_was_observed_before_the_retirement_is_void_and_from_then_on_it_is_not() {
         let retired = Retired::default();
         assert!(!retired.covers(&key(1), NEVER));
@@ -126,9 +147,11 @@ mod tests {
         for number in 0..=last {
             retired.note(&key(number), Mono::from_nanos(100 + number));
         }
-        assert_eq!(retired.keys.lock().times.len(), KEYS_MAX);
+        assert_eq!(retired.keys.lock().times.len(), KEYS_MAX + 1 - KEYS_LEAVE);
         assert!(retired.covers(&key(0), Mono::from_nanos(99)));
-        assert!(!retired.covers(&key(0), Mono::from_nanos(100)));
+        let floor = 99 + i64::try_from(KEYS_LEAVE).unwrap();
+        assert!(retired.covers(&key(0), Mono::from_nanos(floor - 1)));
+        assert!(!retired.covers(&key(0), Mono::from_nanos(floor)));
         assert!(retired.covers(&key(-1), Mono::from_nanos(99)));
         assert!(retired.covers(&key(last), Mono::from_nanos(99 + last)));
     }

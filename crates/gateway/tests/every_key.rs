@@ -16,7 +16,9 @@ use std::{collections::BTreeSet, future::Future, pin::Pin, process::Command, tim
 
 use evenkeel_core::{BreakerRules, OpenFor, Over};
 use evenkeel_gateway::{config, workers};
-use kit::{Bench, Client, NO_BREAKER, Origin, Reply, STALE, contract, contract_with, get, get_admin, until};
+use kit::{
+    Bench, Client, NO_BREAKER, Origin, Reply, STALE, contract, contract_with, get, get_admin, get_with, until,
+};
 
 type Check = fn() -> Pin<Box<dyn Future<Output = ()>>>;
 
@@ -930,17 +932,18 @@ async fn max_body() {
 }
 
 async fn coalesce() {
-    for (shared, hits) in [("true", 1), ("false", 4)] {
+    const RELOAD: (&str, &str) = ("cache-control", "no-cache");
+    for (shared, fields, hits) in [("true", &[][..], 1), ("true", &[RELOAD], 4), ("false", &[], 4)] {
         let origin = Origin::always(Reply::ok("x").wait(Duration::from_millis(300))).await;
         let bench = Bench::start(&contract(origin.address, "", &format!("coalesce = {shared}"))).await;
         let address = bench.address();
         let calls: Vec<_> = (0..4)
-            .map(|_| tokio::spawn(async move { get(address, "/r/1").await }))
+            .map(|_| tokio::spawn(async move { get_with(address, "/r/1", fields).await }))
             .collect();
         for call in calls {
             assert_eq!(call.await.unwrap().status, 200);
         }
-        assert_eq!(origin.hits(), hits, "{shared}");
+        assert_eq!(origin.hits(), hits, "{shared} {fields:?}");
     }
 }
 

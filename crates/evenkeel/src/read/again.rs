@@ -66,10 +66,19 @@ where
     {
         let (first, goes_on) = self.attempt_and_finish(key, ticket, work).await;
         // What goes on may yet bring the answer; to ask once more beside it would be twice the load.
-        match retries.filter(|_| !goes_on) {
+        match retries.filter(|_| !goes_on && self.may_be_followed(&first)) {
             // Boxed: what few calls need is not to be carried by all.
             Some(retries) => Box::pin(self.again(key, ticket, first, retries)).await,
             None => first,
+        }
+    }
+
+    /// Tells whether another attempt could follow at all: most have brought an answer.
+    fn may_be_followed(&self, attempted: &Attempted<T, E>) -> bool {
+        match attempted {
+            Attempted::Value { value, .. } => self.class_of(value) != Class::Answer,
+            Attempted::Error { .. } => true,
+            Attempted::Untimed => false,
         }
     }
 

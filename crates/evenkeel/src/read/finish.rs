@@ -118,9 +118,9 @@ where
                 Ok(value) => {
                     // What still flows is nobody's to follow, so it says nothing about what is kept.
                     let is_whole = tail.is_none_or(|tail| tail.ended() == Some(WorkEnd::Well));
-                    let key = key.as_ref().filter(|_| is_whole);
-                    let kept = self.keep(key, value, self.class_of(value), began);
-                    end.end = if kept.is_yes() {
+                    let under = key.as_ref().filter(|_| is_whole);
+                    let kept = self.keep(under, value, self.class_of(value), began);
+                    end.end = if kept.is_yes() || (key.is_none() && self.is_kept(value)) {
                         Refreshed::Kept
                     } else {
                         Refreshed::NotKept

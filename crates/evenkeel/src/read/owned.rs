@@ -76,11 +76,13 @@ where
             }));
         }
         let guard = self.guard;
-        // Joining: at most twice, for a flight that vanishes is replaced once. A second one that vanishes is a fault for
-        // all who waited: were each to ask by itself then, whatever broke both would meet them all at once.
+        // A flight that breaks is replaced once. A second one that breaks is a fault for all who waited: were each to ask
+        // by itself then, whatever broke both would meet them all at once.
         let flights = guard.flights.as_ref().filter(|_| may_join);
         if let (Some(flights), Some(key), Ok(runtime)) = (flights, self.key, Handle::try_current()) {
-            for is_last in [false, true] {
+            let mut is_last = false;
+            // Ends at the call's own deadline, if not before: each further turn is the leaving of somebody else.
+            loop {
                 match flights.part(key, self.now.mono, self.lease_end()) {
                     Part::Alone => break,
                     Part::Lead(flight) => return self.lead(&runtime, flight, work).await,
@@ -105,7 +107,9 @@ where
                                 }
                             },
                             Waited::Vanished if is_last => return Err(self.broken()),
-                            Waited::Vanished => {}
+                            Waited::Vanished => is_last = true,
+                            // Somebody else takes the place of one who left before it could ask.
+                            Waited::Left => {}
                         }
                     }
                 }
@@ -174,6 +178,7 @@ where
             self.guard.flight_limit(self.now.mono)
         };
         let waiter = flight.waiter();
+        flight.begins(self.lease_end());
         let (guard, key) = (Arc::clone(self.guard), self.kept_under().cloned());
         // A flight's attempts end by the timeout alone, for later callers may wait longer than this one.
         let ends = self.lease_end();
@@ -191,7 +196,7 @@ where
             Waited::Ended(step) => Err(step),
             Waited::Landed(landing) => self.landed(&landing, false),
             // The work broke: its panic ended the flight, and there is nothing to share.
-            Waited::Vanished => Err(self.broken()),
+            Waited::Vanished | Waited::Left => Err(self.broken()),
         }
     }
 
@@ -217,7 +222,10 @@ where
                 Outcome::AtOnce(Some(landing)) | Outcome::Later(Some(landing)) => {
                     return Waited::Landed(landing);
                 }
-                Outcome::AtOnce(None) | Outcome::Later(None) => return Waited::Vanished,
+                Outcome::AtOnce(None) | Outcome::Later(None) if waiter.has_begun() => {
+                    return Waited::Vanished;
+                }
+                Outcome::AtOnce(None) | Outcome::Later(None) => return Waited::Left,
                 Outcome::NoTimer => {
                     self.is_untimed = true;
                     return Waited::Ended(self.call.attempted(Class::Fault, false));
@@ -280,4 +288,6 @@ enum Waited<T, E> {
     Landed(Arc<Landing<T, E>>),
     /// The flight ended without a result.
     Vanished,
+    /// Whoever was to begin it has left before it was admitted.
+    Left,
 }

@@ -60,6 +60,7 @@ where
                         } else {
                             limit
                         };
+                        flight.begins(lease_ends);
                         let (guard, key) = (Arc::clone(self.guard), self.kept_under().cloned());
                         runtime.spawn(async move { guard.refresh(key, ticket, flight, work).await });
                         Refresh::UnderWay
@@ -107,7 +108,7 @@ where
     E: Send + Sync + 'static,
 {
     /// Tells whether a value says of itself that it is kept, where its caller keeps copies.
-    fn is_kept(&self, value: &T) -> bool {
+    pub(super) fn is_kept(&self, value: &T) -> bool {
         self.terms
             .as_ref()
             .is_some_and(|terms| terms(value).keep == Keep::Yes)

@@ -1,6 +1,6 @@
 //! Decides how a call comes by its permit: at once, or after a wait in the dependency's queue.
 //! It exists apart from the call so that whoever finds a permit free passes nothing of it.
-//! It refuses to wait for a probe, past the call's deadline, or while nobody is let in.
+//! It refuses to wait for a probe, past the time of the call's own attempts, or while nobody is let in.
 
 use std::{pin::pin, sync::Arc};
 
@@ -46,7 +46,9 @@ where
         line: &Arc<Line>,
         dependency: Lent<'d, dependency::Inner>,
     ) -> Result<Ticket<'d>, Refusal> {
-        let joined = line.join(self.criticality, self.now.mono, self.call.deadline().at());
+        // What is kept free for the alternate is not for waiting.
+        let ends = self.call.attempts_until().at();
+        let joined = line.join(self.criticality, self.now.mono, ends);
         let Some(waiter) = joined else {
             return Err(refused(Reason::AtCapacity));
         };

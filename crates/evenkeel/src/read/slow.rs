@@ -44,7 +44,7 @@ where
         Fut: Future<Output = Result<T, E>> + Send + 'static,
     {
         let clock = &self.guard.dependency.0.engine.shared().clock;
-        let (guard, key) = (Arc::clone(self.guard), self.key.cloned());
+        let (guard, key) = (Arc::clone(self.guard), self.kept_under().cloned());
         // In a box, so that it can be handed to the runtime in the middle of its wait.
         let mut attempt = Box::pin(async move {
             guard

@@ -12,14 +12,10 @@ use evenkeel::{
     http::{HttpCache, Looked, Shelved, UriKey},
 };
 use evenkeel_http::{
-    decide::Origin,
+    decide::{Origin, RequestSay},
     decision::{Decision, Unusable},
 };
-use http::{
-    Method,
-    header::{IF_MATCH, IF_UNMODIFIED_SINCE},
-    request::Parts,
-};
+use http::request::Parts;
 
 use super::{
     exchange::Exchange,
@@ -115,19 +111,10 @@ impl Exchange {
     }
 
     /// Tells whether the answer will be nobody else's, whatever it says.
-    pub(super) fn asks_alone(&self, cached: &Cached) -> bool {
-        let facts = cached.looked.request();
-        let asked = &facts.directives;
-        let headers = &self.request.headers;
-        self.request.method != Method::GET
-            || facts.authorization
-            || facts.cookies
-            || asked.no_store
-            || asked.no_cache
-            || asked.max_age == Some(Duration::ZERO)
-            || asked.unreadable
-            || headers.contains_key(IF_MATCH)
-            || headers.contains_key(IF_UNMODIFIED_SINCE)
+    pub(super) fn asks_alone(&self, cache: &HttpCache, cached: &Cached) -> bool {
+        // Where requests do not steer, none of them asks for more than others get.
+        let steers = cache.rules().requests != RequestSay::Ignored;
+        self.asks_for_itself(cached.looked.request(), steers)
     }
 
     /// Tells whether what was fetched for somebody else just now may be given to this request (rule C30).

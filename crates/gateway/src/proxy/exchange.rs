@@ -3,15 +3,23 @@
 //! cannot be copied (a stream, the original fields) is handed from one to the other through it.
 //! It refuses to know the ladder; it reports what came, and the engine decides.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
 };
 
 use bytes::{Bytes, BytesMut};
 use evenkeel::{Class, Keep, Permit};
 use evenkeel_http::{dates::HttpDate, facts::RequestFacts, hop::strip_hop_by_hop, status::in_error_set};
-use http::{HeaderMap, HeaderValue, Method, Version, header::DATE, request::Parts, response};
+use http::{
+    HeaderMap, HeaderName, HeaderValue, Method, Version,
+    header::{DATE, IF_MATCH, IF_UNMODIFIED_SINCE},
+    request::Parts,
+    response,
+};
 use parking_lot::Mutex;
 
 use super::{
@@ -257,6 +265,20 @@ impl Exchange {
         keep::judge(&received, &self.route.keep_if)
     }
 
+    /// Tells whether the answer is for the one who asks and nobody else, as far as the request says. Where requests steer,
+    /// a reload is: it wants an attempt that begins now, not one that is under way.
+    pub(super) fn asks_for_itself(&self, facts: &RequestFacts, steers: bool) -> bool {
+        let asked = &facts.directives;
+        let headers = &self.request.headers;
+        self.request.method != Method::GET
+            || facts.authorization
+            || facts.cookies
+            || asked.no_store
+            || asked.unreadable
+            || (steers && (asked.no_cache || asked.max_age == Some(Duration::ZERO)))
+            || PRECONDITIONS.iter().any(|name| headers.contains_key(name))
+    }
+
     /// Reads what the store rules need to know of the request.
     pub(super) fn facts(&self) -> RequestFacts {
         self.route.facts(&self.request.method, &self.request.headers)
@@ -291,6 +313,9 @@ impl Exchange {
         headers
     }
 }
+
+/// Fields by which a request may get no answer at all; the origin judges them on every route.
+const PRECONDITIONS: [HeaderName; 2] = [IF_MATCH, IF_UNMODIFIED_SINCE];
 
 /// The fields added to a live answer: `Via`, `Date`, and the two labels.
 const ADDED: usize = 4;

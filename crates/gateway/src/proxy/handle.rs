@@ -19,8 +19,7 @@ use evenkeel_http::{
 use http::{
     HeaderMap, HeaderName, HeaderValue, Method, Request, Response,
     header::{
-        ACCEPT_ENCODING, ALLOW, EXPECT, HOST, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE,
-        IF_UNMODIFIED_SINCE, MAX_FORWARDS, RANGE,
+        ACCEPT_ENCODING, ALLOW, EXPECT, HOST, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, MAX_FORWARDS, RANGE,
     },
 };
 use http_body::Body as _;
@@ -162,7 +161,7 @@ async fn read_cached(
     let bring = |moment, now| exchange.bring(cache, cached, moment, now);
     let key = || cache.together(&cached.key, &cached.looked, &exchange.request.headers);
     let usable = |fetched: &Reply| exchange.may_share(cache, cached, fetched);
-    let together = if exchange.asks_alone(cached) {
+    let together = if exchange.asks_alone(cache, cached) {
         Together::Alone(&key)
     } else {
         Together::Shared(&key)
@@ -327,8 +326,6 @@ fn is_last_hop(headers: &HeaderMap) -> Result<bool, &'static str> {
 
 /// Fields by which a request asks for less than the whole answer. On routes that keep answers they stay here.
 const NARROWING: [HeaderName; 4] = [RANGE, IF_RANGE, IF_NONE_MATCH, IF_MODIFIED_SINCE];
-/// Fields by which a request may get no answer at all; the origin judges them on every route.
-const PRECONDITIONS: [HeaderName; 2] = [IF_MATCH, IF_UNMODIFIED_SINCE];
 
 impl Exchange {
     /// Tells whether the request may be sent once more after a failure.
@@ -338,14 +335,8 @@ impl Exchange {
 
     /// Tells whether the answer will be nobody else's, whatever it says: it is then not asked for together.
     fn is_one_callers_own(&self) -> bool {
-        let facts = self.facts();
         let headers = &self.request.headers;
-        self.request.method != Method::GET
-            || facts.authorization
-            || facts.cookies
-            || facts.directives.no_store
-            || facts.directives.unreadable
-            || PRECONDITIONS.iter().any(|name| headers.contains_key(name))
+        self.asks_for_itself(&self.facts(), true)
             || (!self.route.keeps && NARROWING.iter().any(|name| headers.contains_key(name)))
     }
 

@@ -47,7 +47,8 @@ pub(super) fn advice_of_trouble(trouble: &Trouble, now: Wall) -> Advice {
 pub(super) fn advice_of_reply(reply: &Reply, now: Wall) -> Advice {
     match reply {
         Reply::Whole(whole) => advice(&whole.headers, now),
-        Reply::Streamed(..) | Reply::Cached(..) | Reply::Default(_) => Advice::Whenever,
+        Reply::Cached(copy, _) => advice(&copy.headers(0), now),
+        Reply::Streamed(..) | Reply::Default(_) => Advice::Whenever,
     }
 }
 

@@ -163,6 +163,14 @@ impl Exchange {
             if !keep::is_degraded(&answer.head.headers) {
                 cache.head_answered(key, looked, request, &arrived);
             }
+            if self.repeats() && repeat::is_worth_repeating(answer.head.status) {
+                // Whether it is asked once more is said by its fields, and only a whole answer shows them.
+                let Answer { head, stream, .. } = answer;
+                return match self.read(stream).await? {
+                    Read::Whole(body, lease) => self.whole(head, body, lease, Verdict::leave(None)),
+                    Read::Flowing(stream, why) => self.let_through(head, stream, Some(why), Keep::Leave),
+                };
+            }
             return self.let_through(answer.head, answer.stream, None, Keep::Leave);
         }
         let judged = if keep::is_degraded(&answer.head.headers) {
@@ -185,7 +193,7 @@ impl Exchange {
         // Nothing could stand in for it, nobody else may have it, and it is not asked for again: it flows.
         let may_repeat = self.repeats() && repeat::is_worth_repeating(head.status);
         // A failure is for all who wait for it.
-        let may_share = in_error_set(head.status) && !self.asks_alone(cached);
+        let may_share = in_error_set(head.status) && !self.asks_alone(cache, cached);
         if let Err((why, _)) = judged
             && !self.route.has_ladder
             && !may_repeat

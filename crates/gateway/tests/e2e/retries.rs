@@ -144,6 +144,26 @@ async fn r02_under_total_failure_the_origin_sees_no_more_than_the_budget() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn r05_what_a_failure_says_about_asking_again_is_heeded_by_whatever_method_and_where_it_is_kept() {
+    let never = Reply::status(503).header("evenkeel-retried", "?1");
+    let later = Reply::status(503).header("retry-after", "60");
+    let kept = Reply::status(429)
+        .header("retry-after", "60")
+        .header("cache-control", "max-age=1");
+    for (failure, status) in [(never, 503), (later, 503), (kept, 429)] {
+        for route in ["", "freshness = \"origin\""] {
+            for method in ["GET", "HEAD"] {
+                let origin = Origin::always(failure.clone()).await;
+                let bench = gateway(&origin, "", route).await;
+                let mut client = crate::kit::Client::connect(bench.address()).await;
+                let answer = client.request(method, "/r/1", &[]).await;
+                assert_eq!((answer.status, origin.hits()), (status, 1), "{method} {route}");
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn r05_of_two_gateways_in_a_row_one_retries() {
     let origin = Origin::always(Reply::status(500)).await;
     let inner = gateway(&origin, "", "").await;

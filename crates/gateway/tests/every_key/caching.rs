@@ -143,6 +143,14 @@ pub(crate) async fn request_directives() {
         origin.stop().await;
         assert_eq!(bench.get_with("/r/1", &reload).await.status, status, "{word}");
     }
+    for (more, waits) in [("", true), ("request_directives = \"ignored\"", false)] {
+        let origin = Origin::always(lasting("max-age=0, stale-while-revalidate=60")).await;
+        let bench = bench(&origin, &caching(more)).await;
+        bench.get("/r/1").await;
+        let answer = bench.get_with("/r/1", &reload).await;
+        let label = answer.header("cache-status").unwrap();
+        assert_eq!(!label.contains("revalidating"), waits, "{more}: {label}");
+    }
     refused(
         &caching("request_directives = \"never\""),
         "request_directives",

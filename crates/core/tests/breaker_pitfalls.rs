@@ -104,6 +104,9 @@ fn e01_in_half_open_exactly_the_permitted_number_passes() {
         let granted = (0..500).filter(|_| rig.probe().is_some()).count();
         assert_eq!(granted, permitted as usize);
         assert!(rig.is_refused(), "ordinary calls stay refused");
+        // A person may probe before it is due, but not beside those who do already.
+        let (by_hand, _) = rig.recovery.probe(&rig.gate, rig.now, Asker::Person);
+        assert!(by_hand.is_err(), "{permitted} are in flight");
     }
 }
 

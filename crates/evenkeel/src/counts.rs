@@ -4,6 +4,7 @@
 
 use std::{
     cell::Cell,
+    fmt,
     sync::atomic::{AtomicU64, AtomicUsize, Ordering},
 };
 
@@ -232,7 +233,9 @@ fn skip_cell(rung: Rung, why: Skipped) -> usize {
 /// let counts = guard.counts();
 /// assert_eq!(counts.total(Ending::Answered(Rung::Stale)), 0); // alert when this grows
 /// ```
-#[derive(Clone, Debug)]
+///
+/// Its `Debug` form names what was counted at least once.
+#[derive(Clone)]
 pub struct Counts {
     endings: [u64; ENDINGS],
     skipped: [u64; SKIPS],
@@ -297,6 +300,45 @@ impl Counts {
     }
 }
 
+impl fmt::Debug for Counts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut map = f.debug_map();
+        let mut say = |what: fmt::Arguments<'_>, count: u64| {
+            if count > 0 {
+                map.entry(&what, &count);
+            }
+        };
+        for ending in Ending::ALL {
+            let rung = ending.rung().map_or("none", Rung::as_str);
+            for reason in Reason::ALL.into_iter().map(Some).chain([None]) {
+                let why = reason.map_or("none", Reason::as_str);
+                say(
+                    format_args!("{} {rung} {why}", ending.as_str()),
+                    self.get(ending, reason),
+                );
+            }
+        }
+        for rung in Rung::ALL {
+            for why in Skipped::ALL {
+                let what = format_args!("skipped {} {}", rung.as_str(), why.as_str());
+                say(what, self.skipped(rung, why));
+            }
+            for end in Exercised::ALL {
+                let what = format_args!("exercised {} {}", rung.as_str(), end.as_str());
+                say(what, self.exercises(rung, end));
+            }
+        }
+        for why in NotKept::ALL {
+            say(format_args!("not kept {}", why.as_str()), self.not_kept(why));
+        }
+        for end in Refreshed::ALL {
+            say(format_args!("refreshed {}", end.as_str()), self.refreshes(end));
+        }
+        say(format_args!("joined"), self.joined);
+        map.finish()
+    }
+}
+
 /// How often a dependency was asked once more.
 #[derive(Debug, Default)]
 pub(crate) struct RetryCounters {
@@ -354,6 +396,18 @@ mod tests {
             assert_eq!(counts.total(ending), times as u64 + 1);
         }
         assert_eq!(counts.calls(), 36 + 9);
+    }
+
+    #[test]
+    fn the_debug_form_names_what_was_counted_and_nothing_else() {
+        let counters = GuardCounters::new();
+        assert_eq!(format!("{:?}", counters.read()), "{}");
+        counters.ended(Ending::Answered(Rung::Stale), Some(Reason::BreakerOpen));
+        counters.ended(Ending::Refused, None);
+        assert_eq!(
+            format!("{:?}", counters.read()),
+            "{answered stale breaker-open: 1, refused none none: 1}",
+        );
     }
 
     #[test]

@@ -247,15 +247,35 @@ mod tests {
         );
     }
 
+    type Inputs = (String, Vec<String>, Vec<u8>);
+
+    /// Names, scopes and keys of few and short parts, so that many are alike, and of bytes that look like lengths.
+    fn inputs() -> impl Strategy<Value = Inputs> {
+        let key = proptest::collection::vec(
+            prop_oneof![Just(0_u8), Just(1), Just(b'a'), Just(KEY_FOLLOWS)],
+            0..12,
+        );
+        (
+            "[ab]{1,2}",
+            proptest::collection::vec("[ab\u{0}\u{1}]{1,3}", 0..3),
+            key,
+        )
+    }
+
     proptest! {
         #[test]
-        fn equal_keys_come_from_equal_inputs_only(
-            a in proptest::collection::vec("[ab]{1,3}", 0..3), a_key in "[ab]{0,3}",
-            b in proptest::collection::vec("[ab]{1,3}", 0..3), b_key in "[ab]{0,3}",
-        ) {
-            let guard = of_guard("g");
-            let same = write(&guard, &a, a_key.as_bytes()) == write(&guard, &b, b_key.as_bytes());
-            prop_assert_eq!(same, a == b && a_key == b_key);
+        fn e54_equal_keys_come_from_equal_inputs_only(a in inputs(), b in inputs()) {
+            let [one, other] = [&a, &b].map(|(guard, scope, key)| write(&of_guard(guard), scope, key));
+            prop_assert_eq!(one == other, a == b);
+        }
+
+        /// What one caller hands in as a key is a whole key of somebody else, or the rest of one, cut anywhere.
+        #[test]
+        fn e54_no_key_forges_the_scope_or_the_guard_of_another(a in inputs(), b in inputs(), cut in 0_usize..60) {
+            let target = write(&of_guard(&b.0), &b.1, &b.2).unwrap();
+            let forged = &target[cut.min(target.len())..];
+            let made = write(&of_guard(&a.0), &a.1, forged).unwrap();
+            prop_assert_eq!(made == target, a.0 == b.0 && a.1 == b.1 && forged == b.2.as_slice());
         }
     }
 }

@@ -88,16 +88,19 @@
 //! Where a breaker is declared, it stays open for 0.5 s, doubling to 1 s, each ± 20 %, and lets one probe at a time
 //! through; see [`BreakerBuilder`].
 //!
-//! # Three ways to call
+//! # Four ways to call
 //!
-//! - [`Read::call`] borrows what it needs. It never joins another call, and is its own probe when one is due.
+//! - [`Read::call`] borrows what it needs. It never joins another call, and is its own probe when one is due. What it
+//!   borrows cannot go on without it, so a [`soft_timeout`](ReadBuilder::soft_timeout) does not end its wait.
 //! - [`Read::call_owned`] owns what it needs, so that it can go on without its caller: due probes then run in the
 //!   background while a rung answers, so do refreshes, and with [`coalesce`](ReadBuilder::coalesce) calls for one key share an attempt.
-//! - [`Read::call_work`] is the same for work that outlives its result, such as a streamed body; [`Read::call_alone`] too,
-//!   for a result that is one caller's own.
+//! - [`Read::call_repeatable`] is the same for work that may be run again, as [`retry`](ReadBuilder::retry) says: `call` and
+//!   `call_owned` run theirs once, whatever is declared.
+//! - [`Read::call_work`] is `call_owned` for work that outlives its result, such as a streamed body; [`Read::call_alone`]
+//!   too, for a result that is one caller's own.
 //!
 //! The first needs no runtime, unless a time limit is declared and the clock is the system's: then a call that has to
-//! wait uses tokio's timer, and outside a runtime fails with [`Misuse::NoTimer`]. The other two use the tokio runtime
+//! wait uses tokio's timer, and outside a runtime fails with [`Misuse::NoTimer`]. The others use the tokio runtime
 //! they are called in. Dropping any of them, at any moment, leaves permits, counters and the breaker right.
 //!
 //! Traffic that nothing may stand in for, writes above all, goes through a [`Pass`]: the same permits, breaker and holds,

@@ -74,6 +74,7 @@ impl Retired {
 
     /// Returns when a key was retired last, or a later time if that is no longer known: it tells loads of before from
     /// loads of after.
+    #[cfg(any(test, feature = "http"))]
     pub(crate) fn last(&self, key: &Key) -> Mono {
         if self.latest.load(Ordering::Acquire) == NEVER.as_nanos() {
             return NEVER;

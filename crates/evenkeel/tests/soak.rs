@@ -1,5 +1,8 @@
 //! A long day in virtual time: a hundred thousand calls of every kind, with faults, cancellations, holds and
-//! resets, drawn from a seed. Every answer is checked, and in the end nothing is left over.
+//! resets, drawn from a seed. Every answer is checked, what the guards counted is compared with what the dependencies
+//! and the clients counted themselves, and in the end nothing is left over.
+//!
+//! `EVENKEEL_SOAK=1000000 cargo test -p evenkeel --test soak` makes a million, `EVENKEEL_SEED=7` draws others.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "what breaks a test fails it")]
 
@@ -9,15 +12,16 @@ use std::{
     panic,
     sync::{
         Arc,
-        atomic::{AtomicU32, Ordering},
+        atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering},
     },
     time::Duration,
 };
 
 use evenkeel::{
-    Dependency, Ending, Engine, Hold, HoldMode, ManualClock, Memory, Mono, Permit, Read, Reason, Refreshed,
-    Resource, Rung, default, stale,
+    Criticality, Dependency, Ending, Engine, Hold, HoldMode, ManualClock, Memory, Mono, Permit, Read, Reason,
+    Refreshed, Resource, RetryRules, Rung, default, stale,
 };
+use parking_lot::Mutex;
 use support::{Fail, MS, Origin, SECOND, engine, wall};
 use tokio::{runtime::Handle, task::JoinHandle};
 
@@ -28,6 +32,8 @@ const SOFT: Duration = Duration::from_millis(60);
 const WINDOW: Duration = Duration::from_millis(40);
 const STALE: Duration = Duration::from_millis(400);
 const PERMITS: u32 = 8;
+/// Guards of the first dependency; those after them are of the second.
+const FIRST: usize = 2;
 const BROKEN: &str = "the wrapped code breaks, as this test wants";
 
 /// Numbers that look random and are the same in every run (xorshift).
@@ -130,23 +136,41 @@ async fn flow(
     flowing.fetch_sub(1, Ordering::SeqCst);
 }
 
+/// What the clients of each guard were told, by the place of the ending in [`Ending::ALL`].
+#[derive(Clone, Default)]
+struct Told(Arc<Mutex<[[u64; Ending::ALL.len()]; 4]>>);
+
+impl Told {
+    fn note(&self, guard: usize, ending: Ending) {
+        let place = Ending::ALL.iter().position(|one| *one == ending).unwrap();
+        self.0.lock()[guard][place] += 1;
+    }
+
+    fn get(&self, guard: usize, ending: Ending) -> u64 {
+        let place = Ending::ALL.iter().position(|one| *one == ending).unwrap();
+        self.0.lock()[guard][place]
+    }
+}
+
 struct Stage {
     clock: ManualClock,
     engine: Engine,
-    dependency: Dependency,
+    dependencies: [Dependency; 2],
     database: Resource,
-    guards: [Guard; 2],
+    guards: [Guard; 4],
     spare: Dependency,
-    origin: Origin,
+    spare_asked: Arc<AtomicU64>,
+    origins: [Origin; 2],
+    told: Told,
     /// How many answers flow.
     flowing: Arc<AtomicU32>,
     numbers: Numbers,
-    calls: Vec<JoinHandle<()>>,
-    started: [u64; 2],
+    calls: Vec<(usize, JoinHandle<()>)>,
+    started: [u64; 4],
 }
 
 impl Stage {
-    fn new() -> Self {
+    fn new(seed: u64) -> Self {
         let (clock, engine) = engine();
         let database = engine.resource("db", PERMITS).unwrap();
         let dependency = engine
@@ -157,6 +181,25 @@ impl Stage {
             .breaker(|b| b.consecutive(5).failure_ratio(500_000, SECOND, 20))
             .build()
             .unwrap();
+        let prices = engine
+            .dependency("prices")
+            .timeout(80 * MS)
+            .concurrency(4)
+            .abandoned(6)
+            .queue(6, 40 * MS)
+            .retry(RetryRules {
+                attempts: 3,
+                budget_ppm: 20_000,
+                floor: 1,
+                pause: 5 * MS,
+                pause_max: 20 * MS,
+                ..RetryRules::DEFAULT
+            })
+            .uses(&database)
+            .breaker(|b| b.consecutive(6))
+            .ramp([20, 100])
+            .build()
+            .unwrap();
         let spare = engine
             .dependency("spare")
             .timeout(20 * MS)
@@ -165,22 +208,25 @@ impl Stage {
             .build()
             .unwrap();
         let memory = Memory::new(16 << 10);
-        let start = |name: &str| {
+        let spare_asked = Arc::new(AtomicU64::new(0));
+        let start_from = |name: &str, dependency: &Dependency| {
             engine
                 .read::<Value>(name)
                 .scope::<(String,)>()
-                .from(&dependency)
+                .from(dependency)
                 .deadline(130 * MS)
                 .classify(Fail::class)
-                .memory(&memory)
         };
+        let start = |name: &str| start_from(name, &dependency).memory(&memory);
         let guards = [
             start("plain")
                 .soft_timeout(SOFT)
                 .ladder([stale(STALE)])
                 .alternate(&spare, {
                     let (clock, turns) = (clock.clone(), AtomicU32::new(0));
+                    let asked = Arc::clone(&spare_asked);
                     move |(tenant,), key, _call| {
+                        asked.fetch_add(1, Ordering::SeqCst);
                         let turn = turns.fetch_add(1, Ordering::SeqCst);
                         let (clock, of) = (clock.clone(), (tenant.clone(), key[0]));
                         async move {
@@ -212,49 +258,71 @@ impl Stage {
                 .ladder([stale(STALE)])
                 .build()
                 .unwrap(),
+            start_from("sheddable", &prices)
+                .criticality(Criticality::Sheddable)
+                .ladder([default(|| Value {
+                    of: None,
+                    began: None,
+                })])
+                .build()
+                .unwrap(),
+            start_from("important", &prices)
+                .criticality(Criticality::CriticalPlus)
+                .build()
+                .unwrap(),
         ];
         Self {
             clock,
             engine,
-            dependency,
+            dependencies: [dependency, prices],
             database,
             guards,
             spare,
-            origin: Origin::default(),
+            spare_asked,
+            origins: [Origin::default(), Origin::default()],
+            told: Told::default(),
             flowing: Arc::default(),
-            numbers: Numbers(SEED),
+            numbers: Numbers(seed),
             calls: Vec::new(),
-            started: [0, 0],
+            started: [0; 4],
         }
     }
 
     /// Starts a call of any kind in a task that checks its own answer.
     fn call(&mut self, bad: bool) {
         let numbers = &mut self.numbers;
-        let which = usize::from(numbers.one_in(2));
+        let which = [0, 0, 1, 1, 1, 1, 2, 3][usize::try_from(numbers.below(8)).unwrap()];
         self.started[which] += 1;
         let (guard, clock, origin) = (
             self.guards[which].clone(),
             self.clock.clone(),
-            self.origin.clone(),
+            self.origins[which / FIRST].clone(),
         );
+        let told = self.told.clone();
         let scope = format!("tenant-{}", numbers.below(3));
         let key = u8::try_from(numbers.below(6)).unwrap();
-        let does = Does::draw(numbers, bad);
+        let does = [(); 3].map(|()| Does::draw(numbers, bad));
         let kind = numbers.below(20);
         let flows = u32::try_from(numbers.below(40)).unwrap() * MS;
         let cut = numbers.one_in(4);
         let flowing = Arc::clone(&self.flowing);
-        self.calls.push(tokio::spawn(async move {
+        let call = tokio::spawn(async move {
             let of = (scope.clone(), key);
             let work = {
                 let (clock, of) = (clock.clone(), of.clone());
-                move || attempt(does, clock, origin, of)
+                let turn = AtomicUsize::new(0);
+                move || {
+                    let does = does[turn.fetch_add(1, Ordering::SeqCst).min(2)];
+                    attempt(does, clock.clone(), origin.clone(), of.clone())
+                }
             };
             let end = match kind {
+                _ if which >= FIRST && kind < 15 => {
+                    guard.call_repeatable((scope,), [key], move |_| work()).await
+                }
                 0 => guard.probe((scope,), [key], |_| work()).await,
                 1..8 => guard.call((scope,), [key], |_| work()).await,
-                8..14 => guard.call_owned((scope,), [key], |_| work()).await,
+                8..14 => guard.call_owned((scope,), [key], move |_| work()).await,
                 _ => {
                     let usable = |value: &Value| value.began.is_some();
                     let clock_of_flow = clock.clone();
@@ -272,6 +340,13 @@ impl Stage {
                 }
             };
             let now = clock.now().mono;
+            told.note(
+                which,
+                match &end {
+                    Ok(answer) => Ending::Answered(answer.rung),
+                    Err(unanswered) => unanswered.ending,
+                },
+            );
             match end {
                 Ok(answer) => {
                     if answer.rung == Rung::Default {
@@ -301,7 +376,8 @@ impl Stage {
                     assert!(unanswered.ending == Ending::Refused || unanswered.ending == Ending::Failed);
                 }
             }
-        }));
+        });
+        self.calls.push((which, call));
     }
 
     /// What people do, now and then.
@@ -323,7 +399,7 @@ impl Stage {
                     .unwrap();
             }
             2 | 3 => drop(guard.release("ana")),
-            4 => self.dependency.reset("ana", "soak"),
+            4 => self.dependencies[usize::from(self.numbers.one_in(2))].reset("ana", "soak"),
             5 => guard.forget(scope, [key]).unwrap(),
             6 => {
                 let stated = wall(&self.clock) - u32::try_from(self.numbers.below(500)).unwrap() * MS;
@@ -352,28 +428,42 @@ impl Stage {
         for _ in 0..12 {
             tokio::task::yield_now().await;
         }
-        let status = self.dependency.status();
-        assert_eq!(
-            status.in_use,
-            self.origin.inside() + self.flowing.load(Ordering::SeqCst)
-        );
-        assert_eq!(self.database.in_use(), status.in_use);
-        assert!(status.in_use <= PERMITS);
+        let in_use = [0, 1].map(|index: usize| self.dependencies[index].status().in_use);
+        let inside = [0, 1].map(|index: usize| self.origins[index].inside());
+        let flowing = self.flowing.load(Ordering::SeqCst);
+        assert_eq!(in_use.iter().sum::<u32>(), inside.iter().sum::<u32>() + flowing);
+        assert!(in_use[0] >= inside[0] && in_use[1] >= inside[1]);
+        assert_eq!(self.database.in_use(), in_use[0] + in_use[1]);
+        // A probe has a reserve beyond the permits of its own dependency, but none of the resource.
+        assert!(in_use[0] + in_use[1] <= PERMITS && in_use[1] <= 5);
         assert!(self.guards[0].memory().bytes() <= self.guards[0].memory().limit());
     }
 }
 
+/// Returns a number that the environment gives, or the usual one.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a test has no other arguments; the library reads none"
+)]
+fn given(name: &str, usual: u64) -> u64 {
+    std::env::var(name).map_or(usual, |word| {
+        let number = word.parse();
+        number.unwrap_or_else(|_| panic!("{name} is `{word}`; it has to be a number"))
+    })
+}
+
 #[tokio::test]
-async fn a_hundred_thousand_calls_end_once_each_and_leave_nothing_behind() {
+async fn a_hundred_thousand_calls_end_once_each_as_everybody_counted_and_leave_nothing_behind() {
+    let (seed, all) = (given("EVENKEEL_SEED", SEED), given("EVENKEEL_SOAK", CALLS));
     let usual = panic::take_hook();
     panic::set_hook(Box::new(move |info| {
         if info.payload_as_str() != Some(BROKEN) {
             usual(info);
         }
     }));
-    let mut stage = Stage::new();
-    let (mut broken, mut aborted) = (0_u64, 0_u64);
-    for step in 0..CALLS {
+    let mut stage = Stage::new(seed);
+    let (mut broken, mut aborted) = ([0_u64; 4], [0_u64; 4]);
+    for step in 0..all {
         // Bad times come and go.
         stage.call(step / 3000 % 4 == 3);
         stage.settle().await;
@@ -382,7 +472,7 @@ async fn a_hundred_thousand_calls_end_once_each_and_leave_nothing_behind() {
         }
         if stage.numbers.one_in(5) {
             let which = stage.numbers.below(stage.calls.len() as u64);
-            stage.calls[usize::try_from(which).unwrap()].abort();
+            stage.calls[usize::try_from(which).unwrap()].1.abort();
         }
         if stage.numbers.one_in(3) {
             let span = u32::try_from(stage.numbers.below(20)).unwrap();
@@ -390,87 +480,124 @@ async fn a_hundred_thousand_calls_end_once_each_and_leave_nothing_behind() {
         }
         if step % 64 == 0 {
             drop(stage.engine.drain_events());
-            for call in std::mem::take(&mut stage.calls) {
+            for (which, call) in std::mem::take(&mut stage.calls) {
                 if !call.is_finished() {
-                    stage.calls.push(call);
+                    stage.calls.push((which, call));
                     continue;
                 }
                 match call.await {
                     Ok(()) => {}
-                    Err(error) if error.is_cancelled() => aborted += 1,
+                    Err(error) if error.is_cancelled() => aborted[which] += 1,
                     Err(error) => {
                         let panic = error.into_panic();
                         let text = panic.downcast_ref::<String>().map(String::as_str);
-                        assert_eq!(text, Some(BROKEN), "seed {SEED}, about step {step}");
-                        broken += 1;
+                        assert_eq!(text, Some(BROKEN), "seed {seed}, about step {step}");
+                        broken[which] += 1;
                     }
                 }
             }
         }
     }
-    for guard in &stage.guards {
-        guard.release("ana");
-    }
+    stage.guards.iter().for_each(|guard| drop(guard.release("ana")));
     for _ in 0..400 {
         stage.clock.advance(10 * MS);
         stage.settle().await;
     }
-    for call in std::mem::take(&mut stage.calls) {
+    for (which, call) in std::mem::take(&mut stage.calls) {
         match call.await {
-            Err(error) if error.is_panic() => broken += 1,
-            Err(_) => aborted += 1,
+            Err(error) if error.is_panic() => broken[which] += 1,
+            Err(_) => aborted[which] += 1,
             Ok(()) => {}
         }
     }
-    assert_eq!(stage.origin.inside(), 0);
-    let status = stage.dependency.status();
-    assert_eq!((status.in_use, stage.database.in_use()), (0, 0));
-    assert_eq!(stage.spare.status().in_use, 0);
-    assert_eq!(stage.clock.sleepers(), 0);
-    assert_eq!(Handle::current().metrics().num_alive_tasks(), 0);
-    assert_eq!(stage.guards[1].flights().0, 0);
-    assert_eq!(stage.dependency.attempts_total(), stage.origin.asked());
-    let counts = [stage.guards[0].counts(), stage.guards[1].counts()];
-    for (counts, started) in counts.iter().zip(stage.started) {
-        assert_eq!(counts.calls(), started);
+    stage.left_nothing();
+    stage.counted_the_same(&broken, &aborted);
+    stage.saw_everything();
+    assert!(broken.iter().sum::<u64>() > 10 && aborted.iter().all(|count| *count > 100));
+}
+
+impl Stage {
+    /// Permits, queues, flights, sleepers and tasks are back to none.
+    fn left_nothing(&self) {
+        for (dependency, origin) in self.dependencies.iter().zip(&self.origins) {
+            let status = dependency.status();
+            assert_eq!((status.in_use, status.waiting, origin.inside()), (0, 0, 0));
+        }
+        assert_eq!((self.database.in_use(), self.spare.status().in_use), (0, 0));
+        assert_eq!(self.clock.sleepers(), 0);
+        assert_eq!(Handle::current().metrics().num_alive_tasks(), 0);
+        assert!(self.guards.iter().all(|guard| guard.flights().0 == 0));
     }
-    let total = |ending| counts[0].total(ending) + counts[1].total(ending);
-    assert_eq!(total(Ending::Abandoned), aborted);
-    let faults = |counts: &evenkeel::Counts| counts.get(Ending::Failed, Some(Reason::Fault));
-    assert!(faults(&counts[0]) + faults(&counts[1]) >= broken);
-    // A soak in which something never happened has not tested it.
-    for ending in Ending::ALL {
-        assert!(total(ending) > 100, "{ending:?}: {}", total(ending));
-    }
-    for reason in Reason::ALL {
-        let seen: u64 = Ending::ALL
-            .into_iter()
-            .map(|ending| counts[0].get(ending, Some(reason)) + counts[1].get(ending, Some(reason)))
-            .sum();
-        let never = matches!(
-            reason,
-            Reason::Cut | Reason::ErrorAnswer | Reason::Ramping | Reason::QueueExpired | Reason::Shed
+
+    /// What was counted inside is what the dependencies, and the clients, counted outside.
+    fn counted_the_same(&self, broken: &[u64; 4], aborted: &[u64; 4]) {
+        for (dependency, origin) in self.dependencies.iter().zip(&self.origins) {
+            assert_eq!(
+                dependency.attempts_total(),
+                origin.asked(),
+                "{}",
+                dependency.name()
+            );
+        }
+        assert_eq!(
+            self.spare.attempts_total(),
+            self.spare_asked.load(Ordering::SeqCst)
         );
-        assert_eq!(seen > 0, !never, "{reason}: {seen}");
+        for (which, guard) in self.guards.iter().enumerate() {
+            let counts = guard.counts();
+            assert_eq!(counts.calls(), self.started[which], "{}", guard.name());
+            for ending in Ending::ALL {
+                let counted = counts.total(ending);
+                let told = self.told.get(which, ending);
+                let expected = match ending {
+                    Ending::Abandoned => aborted[which],
+                    Ending::Failed => told + broken[which],
+                    // Whose answer broke off later had it as live before.
+                    Ending::Answered(Rung::Live) => told - counts.total(Ending::Cut),
+                    Ending::Cut => counted,
+                    Ending::Answered(_) | Ending::Refused => told,
+                };
+                assert_eq!(counted, expected, "{}: {ending:?}", guard.name());
+            }
+            assert!(counts.get(Ending::Failed, Some(Reason::Fault)) >= broken[which]);
+        }
     }
-    for end in [
-        Refreshed::Kept,
-        Refreshed::NotKept,
-        Refreshed::Failed,
-        Refreshed::Refused,
-    ] {
-        assert!(
-            counts[1].refreshes(end) > 10,
-            "{end:?}: {}",
-            counts[1].refreshes(end)
-        );
-    }
-    assert!(counts[1].joined() > 100 && broken > 10 && aborted > 100);
-    for state in [
-        evenkeel::State::Open,
-        evenkeel::State::HalfOpen,
-        evenkeel::State::Closed,
-    ] {
-        assert!(stage.dependency.transitions(state) > 10, "{state:?}");
+
+    /// A soak in which something never happened has not tested it.
+    fn saw_everything(&self) {
+        let counts: Vec<_> = self.guards.iter().map(Read::counts).collect();
+        for ending in Ending::ALL {
+            let total: u64 = counts.iter().map(|counts| counts.total(ending)).sum();
+            assert!(total > 100, "{ending:?}: {total}");
+        }
+        for reason in Reason::ALL {
+            let seen: u64 = Ending::ALL
+                .into_iter()
+                .flat_map(|ending| counts.iter().map(move |counts| counts.get(ending, Some(reason))))
+                .sum();
+            let never = matches!(reason, Reason::Cut | Reason::ErrorAnswer);
+            assert_eq!(seen > 0, !never, "{reason}: {seen}");
+        }
+        for end in [
+            Refreshed::Kept,
+            Refreshed::NotKept,
+            Refreshed::Failed,
+            Refreshed::Refused,
+        ] {
+            let count = counts[1].refreshes(end);
+            assert!(count > 10, "{end:?}: {count}");
+        }
+        assert!(counts[1].joined() > 100);
+        let retries = self.dependencies[1].retries();
+        assert!(retries.made > 100 && retries.denied > 10, "{retries:?}");
+        for state in [
+            evenkeel::State::Open,
+            evenkeel::State::HalfOpen,
+            evenkeel::State::Closed,
+        ] {
+            for dependency in &self.dependencies {
+                assert!(dependency.transitions(state) > 10, "{state:?}");
+            }
+        }
     }
 }

@@ -8,6 +8,7 @@ use std::fmt;
 use http::StatusCode;
 use http::header::{CONTENT_RANGE, EXPIRES, SET_COOKIE};
 
+use crate::directives::ResponseDirectives;
 use crate::facts::{MethodKind, RequestFacts, ResponseHead, Sharing, may_be_shared_despite_authorization};
 use crate::status::{heuristically_cacheable, in_error_set, understood};
 use crate::vary::{Nominated, Unselectable};
@@ -158,7 +159,7 @@ pub const fn replaces_a_good_copy(status: StatusCode) -> bool {
 }
 
 /// Tells whether an answer that nobody keeps may be given to others who asked at the same time: like [`may_keep`], for
-/// every status. An error page can be somebody's own too.
+/// every status. An error page can be somebody's own too. `no-store` alone does not make it that: nothing is stored.
 ///
 /// # Errors
 ///
@@ -168,7 +169,15 @@ pub fn may_be_anothers(
     request: &RequestFacts,
     response: &ResponseHead<'_>,
 ) -> Result<(), NotKept> {
-    keep_where(|_, _| true, sharing, request, response)
+    let directives = ResponseDirectives {
+        no_store: false,
+        ..response.directives
+    };
+    let response = ResponseHead {
+        directives,
+        ..*response
+    };
+    keep_where(|_, _| true, sharing, request, &response)
 }
 
 fn keep_where(
@@ -301,7 +310,8 @@ mod tests {
         assert_eq!(of(&[], &[]), "anothers");
         assert_eq!(of(&[], &[("set-cookie", "a=b")]), "set-cookie");
         assert_eq!(of(&[], &[cache_control("private")]), "private");
-        assert_eq!(of(&[], &[cache_control("no-store")]), "no-store");
+        assert_eq!(of(&[], &[cache_control("no-store")]), "anothers");
+        assert_eq!(of(&[], &[cache_control("private, no-store")]), "private");
         assert_eq!(of(&[TOKEN], &[]), "authorization");
     }
 

@@ -86,10 +86,14 @@ impl Nominated {
     /// length-prefixed.
     ///
     /// Two requests select the same copy if and only if their keys are equal. An absent field differs from an
-    /// empty one.
+    /// empty one. Many origins read `X_Tenant` as `X-Tenant`, so a field in that spelling counts as well, apart.
     #[must_use]
     pub fn key_of(&self, request: &HeaderMap) -> Vec<u8> {
         let mut key = Vec::new();
+        let mut underscored: Vec<(&HeaderName, String)> = Vec::new();
+        for name in request.keys().filter(|name| name.as_str().contains('_')) {
+            underscored.push((name, name.as_str().replace('_', "-")));
+        }
         for name in &self.0 {
             push_prefixed(&mut key, name.as_str().as_bytes());
             match normalised(name, request) {
@@ -98,6 +102,11 @@ impl Nominated {
                     key.push(1);
                     push_prefixed(&mut key, &value);
                 }
+            }
+            for (other, _) in underscored.iter().filter(|(_, read)| read == name.as_str()) {
+                key.push(2);
+                push_prefixed(&mut key, other.as_str().as_bytes());
+                push_prefixed(&mut key, &normalised(other, request).unwrap_or_default());
             }
         }
         key
@@ -239,6 +248,25 @@ mod tests {
         ])));
         assert!(!stored.matches(&headers([("x-tenant", "b"), ("accept-language", "de")])));
         assert!(!stored.matches(&headers([("x-tenant", "a")])));
+    }
+
+    #[test]
+    fn c13_a_field_that_an_origin_may_read_as_a_nominated_one_selects_too() {
+        let request = |name| headers([(name, "b")]);
+        for fetched in ["x_tenant", "x-tenant", "x-other"] {
+            let stored = variant(&["X-Tenant"], &[(fetched, "b")]);
+            for name in ["x_tenant", "x-tenant", "x-other"] {
+                assert_eq!(
+                    stored.matches(&request(name)),
+                    fetched == name,
+                    "{fetched} {name}"
+                );
+            }
+            assert_eq!(stored.matches(&headers([])), fetched == "x-other");
+        }
+        // What nobody reads as a nominated field selects nothing.
+        let stored = variant(&["Accept-Language"], &[("x_tenant", "b")]);
+        assert!(stored.matches(&headers([])));
     }
 
     #[test]

@@ -304,7 +304,9 @@ impl HttpCache {
         why: NotShelved,
     ) {
         let said = self.rules.head(arrived.status, arrived.headers).directives;
-        if about_who_asked(why, &looked.request) || !speaks_for_all(self.rules.sharing, &looked.request, &said) {
+        if about_who_asked(why, &looked.request)
+            || !speaks_for_all(self.rules.sharing, &looked.request, &said)
+        {
             return;
         }
         if speaks_of_the_data(arrived.status) {

@@ -245,7 +245,8 @@ impl<T, C, S> ReadBuilder<T, C, S> {
         self.own(|own| own.queue(length, longest_wait))
     }
 
-    /// Asks once more after an outage, see [`DependencyBuilder::retry`].
+    /// Asks once more after an outage, where the work may be repeated: see [`DependencyBuilder::retry`], and
+    /// [`Read::call_repeatable`], the call that makes use of it.
     pub fn retry(self, rules: RetryRules) -> Self {
         self.own(|own| own.retry(rules))
     }

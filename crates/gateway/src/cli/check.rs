@@ -37,7 +37,10 @@ pub(super) enum NotLoaded {
 /// Reads a contract and builds everything in it once, so that the engine's own rules are checked too.
 pub(super) fn load(path: &Path) -> Result<Contract, NotLoaded> {
     let text = fs::read_to_string(path).map_err(|error| {
-        complain(&format!("cannot read {}: {error}", path.display()));
+        complain(&format!(
+            "cannot read {}: {error}; name a contract, a TOML file in UTF-8",
+            path.display()
+        ));
         NotLoaded::Unreadable
     })?;
     let name = path.display().to_string();

@@ -64,7 +64,7 @@ pub(super) fn read(fields: &mut Fields<'_, '_>, conditions: &Conditions) -> Forw
                 "class",
                 &format!("\"{other}\""),
                 "\"read\", \"pass\": protect, operate and page are not built yet",
-                "leave this route to another proxy for now",
+                "write `class = \"pass\"`: it is forwarded, and nothing stands in for it",
             );
             Class::Read
         }

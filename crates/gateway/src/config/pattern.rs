@@ -59,6 +59,10 @@ impl Pattern {
 
     fn segment(part: &str) -> Result<Segment, &'static str> {
         let Some(inner) = part.strip_prefix('{') else {
+            // Read as text they would cover next to nothing, and whoever wrote them means much.
+            if matches!(part, "*" | "**") || part.starts_with(':') {
+                return Err("`*` and `:name` are no wildcards here");
+            }
             let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@%".contains(&byte);
             return if matches!(part, "." | "..") || !part.bytes().all(plain) {
                 Err("a segment holds characters that no path segment has")
@@ -159,7 +163,7 @@ mod tests {
 
     #[test]
     fn a_pattern_reads_back_as_it_was_written() {
-        for text in ["/", "/a", "/a/", "/a/{b}/c", "/{x..}", "/a/{b}/{c..}"] {
+        for text in ["/", "/a", "/a/", "/a/{b}/c", "/{x..}", "/a/{b}/{c..}", "/a:b/c*"] {
             assert_eq!(Pattern::parse(text).unwrap().to_string(), text);
         }
     }
@@ -168,7 +172,7 @@ mod tests {
     fn what_could_be_misread_is_refused() {
         for text in [
             "", "a", "/{}", "/{a", "/a}", "/{a}b", "/{a..}/b", "/{a}/{a}", "/a?b", "/a b", "/..", "/{a.}",
-            "/{a...}",
+            "/{a...}", "/*", "/a/**", "/a/:id",
         ] {
             assert!(Pattern::parse(text).is_err(), "{text}");
         }

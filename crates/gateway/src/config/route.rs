@@ -169,10 +169,15 @@ pub(super) fn read(dependencies: &[String], earlier: &[Route], mut fields: Field
         && !dependencies.contains(from)
     {
         let known: Vec<&str> = dependencies.iter().map(String::as_str).collect();
+        let allowed = if known.is_empty() {
+            "names of dependencies; the contract has none".to_owned()
+        } else {
+            listed(&known)
+        };
         fields.problem(
             "from",
             &format!("\"{from}\""),
-            &listed(&known),
+            &allowed,
             &format!("add `[dependencies.{from}]`, or correct the name"),
         );
     }

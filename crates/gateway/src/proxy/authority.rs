@@ -170,7 +170,10 @@ mod tests {
     #[test]
     fn c32_one_host_has_one_spelling() {
         for spelling in ["A.example", "a.example:80", "a.EXAMPLE:", "a.example"] {
-            assert_eq!(normalised(&HeaderValue::from_static(spelling), "http"), "a.example");
+            assert_eq!(
+                normalised(&HeaderValue::from_static(spelling), "http"),
+                "a.example"
+            );
         }
         assert_eq!(normalised(&HeaderValue::from_static("a:8080"), "http"), "a:8080");
         assert_eq!(normalised(&HeaderValue::from_static("[::80]"), "http"), "[::80]");

@@ -15,7 +15,7 @@ use bytes::{Bytes, BytesMut};
 use evenkeel::{Class, Keep, Permit};
 use evenkeel_http::{dates::HttpDate, facts::RequestFacts, hop::strip_hop_by_hop, status::in_error_set};
 use http::{
-    HeaderMap, HeaderName, HeaderValue, Method,
+    HeaderMap, HeaderName, HeaderValue, Method, Version,
     header::{DATE, IF_MATCH, IF_UNMODIFIED_SINCE},
     request::Parts,
     response,
@@ -284,20 +284,28 @@ impl Exchange {
         self.route.facts(&self.request.method, &self.request.headers)
     }
 
-    /// Copies the fields of an answer, prepared for this side of the gateway.
+    /// Copies the fields of an answer that are put on the shelf: without what the contract changes. A later 304 is
+    /// about what the dependency said, and copies are told apart by that.
     pub(super) fn fields(&self, head: &response::Parts) -> HeaderMap {
-        let mut copy = http::Response::new(()).into_parts().0;
-        (copy.version, copy.headers) = (head.version, head.headers.clone());
-        self.answered(copy)
+        self.received(head.headers.clone(), head.version)
     }
 
     /// Prepares the fields of an answer for this side of the gateway.
     fn answered(&self, head: response::Parts) -> HeaderMap {
-        let mut headers = head.headers;
+        let mut headers = self.received(head.headers, head.version);
+        self.changed(&mut headers);
+        headers
+    }
+
+    /// Makes the changes of the contract. None of them is about a field that is added here.
+    pub(super) fn changed(&self, headers: &mut HeaderMap) {
+        self.route.upstream.rewrite.response.apply(headers);
+    }
+
+    fn received(&self, mut headers: HeaderMap, version: Version) -> HeaderMap {
         headers.reserve(ADDED);
         strip_hop_by_hop(&mut headers);
-        self.route.upstream.rewrite.response.apply(&mut headers);
-        self.route.via.append(&mut headers, head.version);
+        self.route.via.append(&mut headers, version);
         if (self.route.keeps || self.route.cache.is_some()) && !headers.contains_key(DATE) {
             let now = self.route.engine.now().wall.as_secs();
             headers.insert(DATE, HttpDate::from_unix_seconds(now).to_value());

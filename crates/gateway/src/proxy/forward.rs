@@ -49,7 +49,7 @@ pub(super) fn outgoing(
     if let Some(host) = &rewrite.host {
         headers.insert(HOST, host.clone());
         headers.insert(X_FORWARDED_HOST, authority.clone());
-    } else if request.uri.authority().is_some() {
+    } else if headers.get(HOST) != Some(authority) {
         headers.insert(HOST, authority.clone());
     }
     if !body.is_empty() {

@@ -70,6 +70,7 @@ pub(super) fn of_copy(
             headers
         }
     };
+    exchange.changed(&mut headers);
     if answer.rung == Rung::Stale {
         let reason = answer.reason.map_or("unknown", Reason::as_str);
         // What is forbidden and given all the same is given by an override, and says so (X2).

@@ -301,7 +301,8 @@ fn prepare(app: &App, peer: &Arc<Peer>, mut request: http::request::Parts) -> Re
     let exchange = Arc::new(Exchange {
         route: Arc::clone(route),
         request,
-        authority,
+        // What is in the key is what is asked for: a spelling that only the origin sees could change its answer (C32).
+        authority: whose.authority.clone(),
         peer: Arc::clone(peer),
         handed: Mutex::new(Handed::default()),
         connected: AtomicBool::new(false),

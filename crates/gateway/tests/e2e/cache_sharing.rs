@@ -2,6 +2,9 @@
 
 use std::{net::SocketAddr, time::Duration};
 
+use evenkeel::Engine;
+use evenkeel_gateway::proxy::Limits;
+
 use crate::{
     cache_reuse::{ORIGIN, bench},
     kit::{Answer, Bench, Client, NO_LIMITS, Origin, Reply, contract, get, get_with, until},
@@ -409,4 +412,33 @@ async fn case_077_nothing_is_left_of_keys_that_nobody_asks_for_any_more() {
     }
     let guard = bench.gateway.app().flights("r").unwrap();
     assert_eq!(guard, (0, 0));
+}
+
+/// A tenth of its size: what nobody reads is neither hoarded nor stored, and its client is cut off.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn case_078_clients_who_never_read_cost_the_gateway_no_memory_and_are_cut_off() {
+    let origin = Origin::always(stored(vec![b'x'; 20 << 20], "max-age=60")).await;
+    let limits = Limits {
+        client_idle: HALF,
+        ..Limits::default()
+    };
+    let permits = format!("concurrency = 20\n{NO_LIMITS}");
+    let contract = contract(origin.address, &permits, ORIGIN);
+    let bench = Bench::start_with(&contract, Engine::system(), None, limits).await;
+    let app = bench.gateway.app();
+    let mut clients = Vec::new();
+    for n in 0..10 {
+        let mut client = Client::connect(bench.address()).await;
+        client
+            .send(&format!("GET /r/{n} HTTP/1.1\r\nhost: a\r\n\r\n"))
+            .await;
+        clients.push(client);
+    }
+    let in_use = || app.dependency("d").unwrap().status().in_use;
+    until("all are being answered", || in_use() == 10).await;
+    assert_eq!(app.buffered(), 0, "beyond `max_body` nothing is held back");
+    until("all are cut off", || in_use() == 0).await;
+    assert_eq!(app.shelf().uris(), 0, "half an answer is no copy");
+    assert_eq!(bench.metric("evenkeel_client_connections").await, Some(0));
+    drop(clients);
 }

@@ -4,7 +4,10 @@ use std::{net::SocketAddr, time::Duration};
 
 use crate::{
     cache_reuse::ORIGIN,
-    kit::{Answer, Bench, Client, NO_BREAKER, NO_LIMITS, Origin, Reply, STALE, contract, contract_with, get, until},
+    kit::{
+        Answer, Bench, Client, NO_BREAKER, NO_LIMITS, Origin, Reply, STALE, contract, contract_with, get,
+        until,
+    },
 };
 
 /// One request with this head behind the request line.
@@ -92,7 +95,7 @@ fn second_hand(reply: Reply) -> Reply {
 }
 
 #[tokio::test]
-async fn x4_a_degraded_304_vouches_for_no_copy_and_the_whole_answer_says_what_it_is() {
+async fn a_degraded_304_vouches_for_no_copy_and_the_whole_answer_says_what_it_is() {
     let origin = Origin::always(
         Reply::ok("one")
             .header("etag", "\"a\"")
@@ -121,7 +124,7 @@ async fn x4_a_degraded_304_vouches_for_no_copy_and_the_whole_answer_says_what_it
 }
 
 #[tokio::test]
-async fn x4_a_degraded_answer_to_head_freshens_nothing() {
+async fn a_degraded_answer_to_head_freshens_nothing() {
     let origin = Origin::always(
         Reply::ok("one")
             .header("etag", "\"a\"")
@@ -151,7 +154,11 @@ const NAMED: &str = "host: shop.example\r\n";
 /// An origin that has a page for all, and something else for whoever says who they are.
 async fn personal(own: Reply) -> Origin {
     Origin::start(move |seen| {
-        if seen.header("cookie").or_else(|| seen.header("authorization")).is_some() {
+        if seen
+            .header("cookie")
+            .or_else(|| seen.header("authorization"))
+            .is_some()
+        {
             own.clone()
         } else {
             Reply::ok("all").header("cache-control", "max-age=60")
@@ -229,7 +236,11 @@ async fn c02_a_clients_no_store_does_not_take_a_validated_copy_away() {
 
 #[tokio::test]
 async fn c30_those_who_wait_share_a_failure_and_not_somebodys_page_about_it() {
-    let own = [("set-cookie", "sid=1"), ("cache-control", "private"), ("vary", "*")];
+    let own = [
+        ("set-cookie", "sid=1"),
+        ("cache-control", "private"),
+        ("vary", "*"),
+    ];
     for (name, value) in own.into_iter().chain([("cache-control", "max-age=0")]) {
         for bench in 0..2 {
             let failed = Reply::status(503).body("page").header(name, value);
@@ -250,7 +261,11 @@ async fn c30_those_who_wait_share_a_failure_and_not_somebodys_page_about_it() {
                 }
             }
             let is_for_all = value == "max-age=0";
-            assert!(is_for_all == (pages > origin.hits()), "{name}: {pages} {}", origin.hits());
+            assert!(
+                is_for_all == (pages > origin.hits()),
+                "{name}: {pages} {}",
+                origin.hits()
+            );
         }
     }
 }
@@ -298,7 +313,9 @@ async fn c27_who_comes_after_a_write_does_not_join_an_attempt_that_began_before_
     for bench in 0..2 {
         let origin = Origin::start(|seen| {
             if seen.line.starts_with("GET") {
-                Reply::ok("old").wait(Duration::from_millis(500))
+                Reply::ok("old")
+                    .header("cache-control", "max-age=60")
+                    .wait(Duration::from_millis(500))
             } else {
                 Reply::ok("done")
             }
@@ -310,9 +327,59 @@ async fn c27_who_comes_after_a_write_does_not_join_an_attempt_that_began_before_
         let address = bench.address();
         let before = tokio::spawn(async move { get(address, "/r/1").await });
         until("the attempt is under way", || origin.hits() == 1).await;
-        asked(address, "POST /r/1", "host: shop.example\r\ncontent-length: 0\r\n").await;
+        asked(
+            address,
+            "POST /r/1",
+            "host: shop.example\r\ncontent-length: 0\r\n",
+        )
+        .await;
         origin.now(Reply::ok("new").header("cache-control", "max-age=60"));
         assert_eq!(get(address, "/r/1").await.text(), "new", "{more}");
         assert_eq!(before.await.unwrap().text(), "old");
+    }
+}
+
+/// What the dependency says decides about a copy, however often it is validated; what clients are told is the contract's.
+#[tokio::test]
+async fn c13_a_changed_answer_is_told_apart_by_what_the_dependency_said_after_a_validation_too() {
+    let origin = Origin::start(|seen| {
+        let language = seen.header("accept-language").unwrap().to_owned();
+        let tag = format!("\"{language}\"");
+        let reply = if seen.header("if-none-match") == Some(&tag) {
+            Reply::status(304)
+        } else {
+            Reply::ok(language)
+        };
+        reply
+            .header("etag", &tag)
+            .header("vary", "accept-language")
+            .header("cache-control", "max-age=0")
+    })
+    .await;
+    let rewrite =
+        "rewrite = { remove_response = [\"vary\"], set_response = { Cache-Control = \"max-age=99\" } }";
+    let dependency = format!("{NO_LIMITS}\n{rewrite}");
+    let bench = Bench::start(&contract(origin.address, &dependency, ORIGIN)).await;
+    for (hits, language) in ["de", "de", "de", "en"].into_iter().enumerate() {
+        let answer = bench.get_with("/r/1", &[("accept-language", language)]).await;
+        assert_eq!((answer.text().as_str(), origin.hits()), (language, hits + 1));
+        assert_eq!(answer.header("vary"), None);
+        assert_eq!(answer.header("cache-control"), Some("max-age=99"));
+    }
+}
+
+#[tokio::test]
+async fn c32_the_origin_is_told_the_host_in_the_spelling_of_the_key() {
+    for bench in 0..2 {
+        let origin = Origin::start(|seen| echo(seen, "host")).await;
+        let bench = &both(&origin).await[bench];
+        for (line, host) in [
+            ("GET /r/1", "A.Example:80"),
+            ("GET /r/1", "a.example"),
+            ("GET http://a.EXAMPLE:/r/1", "other"),
+        ] {
+            let answer = asked(bench.address(), line, &format!("host: {host}\r\n")).await;
+            assert_eq!(answer.text(), "a.example", "{line} {host}");
+        }
     }
 }

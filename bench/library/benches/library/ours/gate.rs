@@ -21,7 +21,7 @@ pub(crate) const RULES: BreakerRules = BreakerRules {
     consecutive: Some(5),
     ratio: Some(Ratio {
         failures_ppm: 500_000,
-        window: Duration::from_secs(10),
+        window: evenkeel::Over::Time(Duration::from_secs(10)),
         min_calls: 20,
     }),
     ..BreakerRules::NONE

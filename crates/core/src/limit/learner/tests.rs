@@ -272,7 +272,7 @@ fn busy_takes_a_tenth_and_is_a_first_sign_too() {
     assert_eq!(bench.learner.limit(), Some(24));
 }
 
-/// Rounds without a pause at the limit, or with a pause in between, for so long as nothing is measured; tells how long
+/// Rounds at the limit without a pause, or with one call in each that came in while little was in flight, for so long as nothing is measured; tells how long
 /// that was, and the limit while it is measured. `None` if nothing is measured within a minute.
 fn first_dip(seed: u64, with_pauses: bool) -> Option<(Duration, u32, Bench)> {
     let mut bench = Bench::healthy_with(seed);
@@ -280,7 +280,11 @@ fn first_dip(seed: u64, with_pauses: bool) -> Option<(Duration, u32, Bench)> {
     let began = bench.now;
     while bench.now.since(began) < Duration::from_secs(60) {
         if with_pauses {
-            bench.round(5, 20, 0);
+            let entry = Entry {
+                began: bench.now,
+                in_flight: 5,
+            };
+            bench.meter.note(entry, Told::Answer, bench.now.after(MS * 20));
         }
         assert_eq!(
             bench.round(30, 23, 1),

@@ -287,7 +287,7 @@ fn part(
     response
 }
 
-/// 416: no byte asked for exists. What is known of the whole stays: its age and its labels.
+/// 416: no byte asked for exists. Of the whole its date, its way here and what the cache did with it stay.
 fn unsatisfied(whole: &Response<Outbound>, length: usize) -> Response<Outbound> {
     let mut response = Response::new(Outbound::Empty);
     *response.status_mut() = StatusCode::RANGE_NOT_SATISFIABLE;

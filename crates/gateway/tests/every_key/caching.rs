@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use evenkeel_gateway::config;
 
-use crate::kit::{Bench, NO_LIMITS, Origin, Reply, Then, contract, contract_with, in_turn};
+use crate::kit::{Bench, NO_LIMITS, Origin, Reply, Then, contract, contract_with, in_turn, until};
 
 async fn bench(origin: &Origin, route: &str) -> Bench {
     Bench::with_manual_clock(&contract(origin.address, NO_LIMITS, route)).await
@@ -189,6 +189,8 @@ pub(crate) async fn resend() {
         let dependency = format!("{NO_LIMITS}\nresend = {resend}");
         let bench = Bench::start(&contract(origin.address, &dependency, "")).await;
         bench.get("/r/1").await;
+        let idle = || bench.gateway.app().idle_connections("d") == 1;
+        until("the connection can be used again", idle).await;
         assert_eq!(bench.get("/r/1").await.status, status, "{resend}");
     }
 }

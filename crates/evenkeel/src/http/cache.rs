@@ -12,6 +12,7 @@ use evenkeel_http::{
     facts::{MethodKind, RequestFacts, ResponseHead, speaks_for_all},
     freshen::{HeadEffect, head_effect, update, updated_by},
     store_rules::{NotKept, may_store, replaces_a_good_copy},
+    stored::StoredCopy,
     validation::{make_conditional, make_unconditional},
     vary::{Nominated, Variant},
 };
@@ -70,11 +71,15 @@ impl Looked {
         }
     }
 
-    fn found(&self, now: Mono) -> Found<'_> {
-        match (&self.chosen, &self.place) {
-            (Some(copy), _) => copy.found(now),
-            (None, Some(_)) => Found::OtherVariants,
-            (None, None) => Found::Nothing,
+    /// Tells the rule book what was found; `facts` are those of the copy that was chosen.
+    fn found<'f>(&self, facts: Option<&'f StoredCopy>, now: Mono) -> Found<'f> {
+        match (&self.chosen, facts, &self.place) {
+            (Some(copy), Some(facts), _) => Found::Copy {
+                copy: facts,
+                age: copy.age(now),
+            },
+            (_, _, Some(_)) => Found::OtherVariants,
+            (_, _, None) => Found::Nothing,
         }
     }
 }
@@ -170,14 +175,20 @@ impl HttpCache {
     /// Decides what becomes of a request: before asking, and again after asking has failed.
     #[must_use]
     pub fn decide(&self, looked: &Looked, now: Mono, origin: Origin) -> Decision {
-        decide(&looked.request, looked.found(now), origin, &self.rules.terms())
+        let facts = looked.chosen.as_ref().map(|copy| copy.facts());
+        let found = looked.found(facts.as_ref(), now);
+        decide(&looked.request, found, origin, &self.rules.terms())
     }
 
     /// Tells whether a copy that another request has just fetched may be given to this one (rule C30).
     #[must_use]
     pub fn may_share(&self, request: &RequestFacts, headers: &HeaderMap, copy: &Shelved, now: Mono) -> bool {
+        let facts = copy.facts();
         let found = if copy.fits(headers) {
-            copy.found(now)
+            Found::Copy {
+                copy: &facts,
+                age: copy.age(now),
+            }
         } else {
             Found::OtherVariants
         };
@@ -235,7 +246,7 @@ impl HttpCache {
         if Nominated::of(headers).is_ok_and(|names| names.names_any(&rules.replaced)) {
             return Err(NotShelved::Http(NotKept::VaryUnusable));
         }
-        let holds_a_good_one = || looked.chosen.as_ref().is_some_and(|copy| copy.facts.is_good());
+        let holds_a_good_one = || looked.chosen.as_ref().is_some_and(|copy| copy.facts().is_good());
         if !replaces_a_good_copy(arrived.status) && holds_a_good_one() {
             return Err(NotShelved::ErrorAnswer);
         }
@@ -250,7 +261,7 @@ impl HttpCache {
         arrived: &Arrived<'_>,
     ) -> Result<(), NotShelved> {
         let rules = &*self.rules;
-        let facts = evenkeel_http::stored::StoredCopy::of(
+        let facts = StoredCopy::of(
             rules.sharing,
             &looked.request,
             head,

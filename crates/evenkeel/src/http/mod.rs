@@ -50,6 +50,7 @@
 
 mod budget;
 mod cache;
+mod facts;
 mod head;
 mod key;
 mod place;

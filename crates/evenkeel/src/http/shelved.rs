@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use evenkeel_core::{Mono, Now, Wall};
 use evenkeel_http::{
-    age::corrected_initial_age, answer::add_date, dates::HttpDate, decide::Found, facts::RequestFacts,
+    age::corrected_initial_age, answer::add_date, dates::HttpDate, facts::RequestFacts,
     freshness::X_DATA_FRESHNESS, hop::strip_hop_by_hop, stored::StoredCopy, vary::Variant,
 };
 use http::{
@@ -15,7 +15,7 @@ use http::{
     header::{AGE, CONTENT_LENGTH, SET_COOKIE},
 };
 
-use super::{head::Head, rules::CacheRules};
+use super::{facts::Facts, head::Head, rules::CacheRules};
 
 /// The head of an answer as it arrived.
 #[derive(Clone, Copy, Debug)]
@@ -46,7 +46,7 @@ impl Arrived<'_> {
 /// A stored answer.
 #[derive(Clone, Debug)]
 pub struct Shelved {
-    pub(super) facts: StoredCopy,
+    facts: Facts,
     head: Head,
     body: Bytes,
     /// `None` if it fits every request: most copies, and it is large.
@@ -81,13 +81,14 @@ impl Shelved {
         arrived: &Arrived<'_>,
         (fields, variant): (HeaderMap, Variant),
     ) -> Self {
-        let authorization = self.facts.facts.authorization || request.authorization;
+        let known = self.facts();
+        let authorization = known.facts.authorization || request.authorization;
         let request = RequestFacts {
             authorization,
             ..*request
         };
         let arrived = Arrived {
-            status: self.facts.status,
+            status: known.status,
             ..*arrived
         };
         let said = fields.clone();
@@ -113,7 +114,7 @@ impl Shelved {
             kept.remove(SET_COOKIE);
         }
         Self {
-            facts,
+            facts: Facts::of(&facts),
             head: Head::of(&kept),
             body,
             variant: (!variant.nominated().names().is_empty()).then(|| Box::new(variant)),
@@ -127,14 +128,17 @@ impl Shelved {
     /// Makes the copy that a soft retirement leaves: the same, and never fresh again.
     pub(super) fn expired(&self) -> Self {
         let mut copy = self.clone();
-        copy.facts.expired = true;
+        copy.facts = Facts::of(&StoredCopy {
+            expired: true,
+            ..self.facts()
+        });
         copy
     }
 
     /// Returns the status it is given with.
     #[must_use]
-    pub const fn status(&self) -> StatusCode {
-        self.facts.status
+    pub fn status(&self) -> StatusCode {
+        self.facts().status
     }
 
     /// Returns the body; clones share it.
@@ -152,14 +156,15 @@ impl Shelved {
     /// Tells whether it has a lifetime within which it may be given without asking.
     #[must_use]
     pub fn may_be_fresh(&self) -> bool {
-        let said = &self.facts.facts.directives;
-        !self.facts.expired && !said.no_cache && !said.unreadable && !self.facts.lifetime.span().is_zero()
+        let known = self.facts();
+        let said = &known.facts.directives;
+        !known.expired && !said.no_cache && !said.unreadable && !known.lifetime.span().is_zero()
     }
 
     /// Returns its facts.
     #[must_use]
-    pub const fn facts(&self) -> &StoredCopy {
-        &self.facts
+    pub fn facts(&self) -> StoredCopy {
+        self.facts.get()
     }
 
     /// Returns when its data was observed, by the clock of ages.
@@ -184,13 +189,6 @@ impl Shelved {
     #[must_use]
     pub fn age(&self, now: Mono) -> Option<Duration> {
         (self.observed <= now).then(|| now.since(self.observed))
-    }
-
-    pub(super) fn found(&self, now: Mono) -> Found<'_> {
-        Found::Copy {
-            copy: &self.facts,
-            age: self.age(now),
-        }
     }
 
     /// Tells whether it fits a request, as far as `Vary` goes.

@@ -25,6 +25,7 @@ use super::{
     key::UriKey,
     place::Place,
     rules::CacheRules,
+    settled::{Head, NotShelved, Settled},
     shelf::{Put, Retire, Shelf},
     shelved::{Arrived, Shelved},
 };
@@ -82,39 +83,6 @@ impl Looked {
             (_, _, None) => Found::Nothing,
         }
     }
-}
-
-/// Why an answer was not put on the shelf.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NotShelved {
-    /// A rule of HTTP.
-    Http(NotKept),
-    /// Nothing could ever use it: it has no lifetime and no validator, and nobody permits it on a failure.
-    NoUse,
-    /// It is an error answer, and a good copy is held.
-    ErrorAnswer,
-    /// It is larger than the shelf takes.
-    TooBig,
-    /// A newer load has been here, or the URI was retired since this one began.
-    Superseded,
-}
-
-/// What the head of an answer means for the shelf.
-#[derive(Debug)]
-pub enum Head {
-    /// The answer may be stored: read its body to the end, then [`HttpCache::store`] it.
-    Storable,
-    /// It may not; what it supersedes goes when [`HttpCache::supersede`] is called.
-    Not(NotShelved),
-}
-
-/// What became of an answer.
-#[derive(Clone, Debug)]
-pub struct Settled {
-    /// The copy to answer with.
-    pub copy: Arc<Shelved>,
-    /// It is on the shelf now, and if not, why.
-    pub stored: Result<(), NotShelved>,
 }
 
 impl HttpCache {

@@ -56,13 +56,15 @@ mod key;
 mod place;
 mod refused;
 mod rules;
+mod settled;
 mod shelf;
 mod shelved;
 
-pub use cache::{Head, HttpCache, Looked, NotShelved, Settled};
+pub use cache::{HttpCache, Looked};
 pub use key::UriKey;
 pub use place::COPIES_MAX;
 pub use refused::problem_kind;
 pub use rules::{CacheRules, IgnoredCookies};
+pub use settled::{Head, NotShelved, Settled};
 pub use shelf::{Retire, Shelf};
 pub use shelved::{Arrived, Shelved};

@@ -26,9 +26,9 @@ pub enum NotShelved {
 /// What the head of an answer means for the shelf.
 #[derive(Debug)]
 pub enum Head {
-    /// The answer may be stored: read its body to the end, then [`HttpCache::store`] it.
+    /// The answer may be stored: read its body to the end, then [`HttpCache::store`](super::HttpCache::store) it.
     Storable,
-    /// It may not; what it supersedes goes when [`HttpCache::supersede`] is called.
+    /// It may not; what it supersedes goes when [`HttpCache::supersede`](super::HttpCache::supersede) is called.
     Not(NotShelved),
 }
 

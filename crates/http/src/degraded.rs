@@ -4,9 +4,10 @@
 
 use std::time::Duration;
 
-use http::header::{HeaderName, HeaderValue};
+use http::header::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::dates::HttpDate;
+use crate::freshness::{DataFreshness, X_DATA_FRESHNESS};
 use crate::sf::{header_value, push_integer, push_text};
 
 /// The field name.
@@ -14,6 +15,14 @@ pub const DEGRADED: HeaderName = HeaderName::from_static("degraded");
 
 /// The most parts listed; a further member `*` says how many more there are.
 pub const MEMBERS_MAX: usize = 32;
+
+/// Tells whether an answer says of itself that it is less than live data: one word of it among several is enough.
+#[must_use]
+pub fn is_degraded(headers: &HeaderMap) -> bool {
+    let fresh = DataFreshness::Fresh.as_str().as_bytes();
+    let mut said = headers.get_all(X_DATA_FRESHNESS).iter();
+    headers.contains_key(DEGRADED) || said.any(|said| said.as_bytes() != fresh)
+}
 
 /// What stands in for the live data of a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -20,6 +20,7 @@
 //! | How old is it, and for how long is it fresh? | [`age`], [`lifetime`] | C06-C11, S06 |
 //! | What does a look-up need to know of it? | [`stored`] | - |
 //! | Which of several copies fits, in which spelling? | [`vary`], [`accept`] | C13, C14, G28, G29 |
+//! | Does an answer that may not be kept take the older copy away? | [`supersede`] | C12, C33 |
 //! | What does a write retire? | [`invalidate`] | C27, C28 |
 //! | **Deciding** | | |
 //! | What becomes of this request? | [`decide`](mod@decide), [`decision`] | C15-C20, C30, S01-S07, X1-X4 |
@@ -159,6 +160,7 @@ mod sf;
 pub mod status;
 pub mod store_rules;
 pub mod stored;
+pub mod supersede;
 pub mod targeted;
 #[cfg(test)]
 mod testing;

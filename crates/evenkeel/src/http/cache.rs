@@ -13,6 +13,7 @@ use evenkeel_http::{
     freshen::{HeadEffect, head_effect, update, updated_by},
     store_rules::{NotKept, may_store, replaces_a_good_copy},
     stored::StoredCopy,
+    supersede::lies_in_the_request,
     validation::{make_conditional, make_unconditional},
     vary::{Nominated, Variant},
 };
@@ -424,23 +425,11 @@ impl HttpCache {
     }
 }
 
-/// Tells whether an answer is not stored because of who asked or how, which says nothing about what others were given.
+/// Tells whether an answer is not stored because of who asked, how or when, which says nothing about what others were
+/// given.
 const fn about_who_asked(why: NotShelved, request: &RequestFacts) -> bool {
     match why {
-        NotShelved::Http(why) => match why {
-            NotKept::Method
-            | NotKept::RequestNoStore
-            | NotKept::Authorization
-            | NotKept::Cookie
-            | NotKept::Partial => true,
-            NotKept::UnreadableCacheControl => request.directives.unreadable,
-            NotKept::Status
-            | NotKept::NoStore
-            | NotKept::Private
-            | NotKept::SetCookie
-            | NotKept::VaryStar
-            | NotKept::VaryUnusable => false,
-        },
+        NotShelved::Http(why) => lies_in_the_request(why, request),
         NotShelved::NoUse | NotShelved::TooBig => false,
         NotShelved::ErrorAnswer | NotShelved::Superseded => true,
     }

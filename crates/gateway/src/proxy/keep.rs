@@ -9,11 +9,11 @@ use evenkeel::{Keep, Terms, Wall, http::NotShelved};
 use evenkeel_http::{
     age::{corrected_initial_age, freshness_lifetime, stale_limit},
     dates::HttpDate,
-    degraded::DEGRADED,
-    facts::{RequestFacts, ResponseHead, Sharing, StoredFacts, speaks_for_all},
-    freshness::{DataFreshness, X_DATA_FRESHNESS},
+    degraded::is_degraded,
+    facts::{RequestFacts, ResponseHead, Sharing, StoredFacts},
     reuse::stale_forbidden,
     store_rules::{NotKept, may_be_anothers, may_keep},
+    supersede::supersedes,
     vary::Variant,
 };
 use http::{HeaderMap, StatusCode};
@@ -213,37 +213,13 @@ pub(super) fn flowing(request: &RequestFacts, status: StatusCode, headers: &Head
     }
 }
 
-/// What becomes of the old snapshot when a new answer may not be kept: it is superseded and goes, unless the
-/// reason lies in who asked or how, which says nothing about what others were given.
+/// What becomes of the old snapshot when a new answer may not be kept.
 fn after(why: NotKept, request: &RequestFacts, response: &ResponseHead<'_>) -> Keep {
-    if !speaks_for_all(Sharing::Shared, request, &response.directives) {
-        return Keep::Leave;
+    if supersedes(why, Sharing::Shared, request, &response.directives) {
+        Keep::Remove
+    } else {
+        Keep::Leave
     }
-    match why {
-        NotKept::Method
-        | NotKept::RequestNoStore
-        | NotKept::Authorization
-        | NotKept::Cookie
-        | NotKept::Partial => Keep::Leave,
-        NotKept::UnreadableCacheControl if request.directives.unreadable => Keep::Leave,
-        NotKept::Status
-        | NotKept::NoStore
-        | NotKept::UnreadableCacheControl
-        | NotKept::Private
-        | NotKept::SetCookie
-        | NotKept::VaryStar
-        | NotKept::VaryUnusable => Keep::Remove,
-    }
-}
-
-/// Tells whether an answer says of itself that it is less than live data.
-pub(super) fn is_degraded(headers: &HeaderMap) -> bool {
-    let fresh = DataFreshness::Fresh.as_str().as_bytes();
-    headers.contains_key(DEGRADED)
-        || headers
-            .get_all(X_DATA_FRESHNESS)
-            .iter()
-            .any(|said| said.as_bytes() != fresh)
 }
 
 /// Tells whether the contract finds an answer good enough to be kept.
@@ -268,6 +244,7 @@ fn is_empty(body: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use evenkeel_http::freshness::X_DATA_FRESHNESS;
 
     #[test]
     fn every_why_stands_at_its_own_index_and_has_its_own_word() {

@@ -9,14 +9,13 @@ use evenkeel_http::{
     age::{age_value, ttl},
     cache_status::{CACHE_STATUS, CacheStatus, Forward, Handling},
     dates::HttpDate,
-    degraded::{DEGRADED, DegradedPart, StandIn, degraded_value},
+    degraded::{DEGRADED, DegradedPart, StandIn, degraded_value, is_degraded},
     freshness::{DataFreshness, X_DATA_FRESHNESS},
     proxy_status::{ProxyError, ProxyStatus},
 };
 use http::{HeaderMap, HeaderValue, Method, Response, header::AGE};
 
 use super::{
-    keep::is_degraded,
     outbound::Outbound,
     trouble::Trouble,
     whole::{Reply, Whole},

@@ -10,7 +10,9 @@ use evenkeel::{
     Keep, Mono, Now, Permit,
     http::{Arrived, Head as Judged, HttpCache, NotShelved, Settled},
 };
-use evenkeel_http::{decision::Decision, status::in_error_set, validation::make_refresh};
+use evenkeel_http::{
+    decision::Decision, degraded::is_degraded, status::in_error_set, validation::make_refresh,
+};
 use http::{
     HeaderMap, Method, StatusCode,
     header::{IF_MODIFIED_SINCE, IF_NONE_MATCH},
@@ -65,7 +67,7 @@ impl Exchange {
         let mut permit = answer.stream.take_permit();
         answer.stream.end_now().await;
         // A gateway that cannot ask vouches for no copy; with the whole answer it says what it has.
-        if conditional && !keep::is_degraded(&answer.head.headers) {
+        if conditional && !is_degraded(&answer.head.headers) {
             // What is kept is updated as it was stored: prepared for this side of the gateway.
             let fields = self.fields(&answer.head);
             let arrived = Arrived {
@@ -160,7 +162,7 @@ impl Exchange {
         let arrived = self.arrived_head(&answer);
         let (key, looked, request) = (&cached.key, &cached.looked, &self.request.headers);
         if self.request.method == Method::HEAD {
-            if !keep::is_degraded(&answer.head.headers) {
+            if !is_degraded(&answer.head.headers) {
                 cache.head_answered(key, looked, request, &arrived);
             }
             if self.repeats() && repeat::is_worth_repeating(answer.head.status) {
@@ -173,7 +175,7 @@ impl Exchange {
             }
             return self.let_through(answer.head, answer.stream, None, Keep::Leave);
         }
-        let judged = if keep::is_degraded(&answer.head.headers) {
+        let judged = if is_degraded(&answer.head.headers) {
             Err((Why::Degraded, None))
         } else if answer.end == End::Unknown {
             Err((Why::UnknownEnd, None))

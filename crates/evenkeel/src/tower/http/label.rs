@@ -10,7 +10,7 @@ use evenkeel_http::{
     age::{age_field, age_value},
     answer::not_modified,
     dates::HttpDate,
-    degraded::{DEGRADED, DegradedPart, StandIn, degraded_value},
+    degraded::{DEGRADED, DegradedPart, StandIn, degraded_value, is_degraded},
     freshness::{DataFreshness, X_DATA_FRESHNESS},
     preconditions::{Condition, evaluate},
     problem::{Problem, SkippedRung},
@@ -22,7 +22,7 @@ use http::{
 
 use super::{
     trouble::Trouble,
-    whole::{Asked, Whole, is_degraded},
+    whole::{Asked, Whole},
 };
 use crate::{
     answer::{Answer, Unanswered},

@@ -9,11 +9,11 @@ use evenkeel_core::{Class, Keep, Wall};
 use evenkeel_http::{
     age::{corrected_initial_age, freshness_lifetime, stale_limit},
     dates::HttpDate,
-    degraded::DEGRADED,
+    degraded::is_degraded,
     facts::{RequestFacts, ResponseHead, Reuse, Sharing, StoredFacts},
-    freshness::{DataFreshness, X_DATA_FRESHNESS},
     reuse::{given_from_shared, stale_forbidden},
     store_rules::{NotKept, may_keep},
+    supersede::supersedes,
     vary::Variant,
 };
 use http::{HeaderMap, HeaderName, Method, Response};
@@ -120,7 +120,7 @@ fn judge(response: &Response<Bytes>, asked: &Asked, at: HttpDate) -> (Terms, Giv
     };
     let head = ResponseHead::of(response.status(), response.headers());
     if let Err(why) = may_keep(Sharing::Shared, &asked.facts, &head) {
-        return keep(after(why, &asked.facts));
+        return keep(after(why, &asked.facts, &head));
     }
     if is_degraded(response.headers()) {
         return keep(Keep::Leave);
@@ -144,28 +144,11 @@ fn judge(response: &Response<Bytes>, asked: &Asked, at: HttpDate) -> (Terms, Giv
     (terms, GivenTo::Those { facts, variant })
 }
 
-/// What becomes of the snapshot when a newer response may not be kept: it goes, unless that lies in who asked or how.
-const fn after(why: NotKept, asked: &RequestFacts) -> Keep {
-    match why {
-        NotKept::Method
-        | NotKept::RequestNoStore
-        | NotKept::Authorization
-        | NotKept::Cookie
-        | NotKept::Partial => Keep::Leave,
-        NotKept::UnreadableCacheControl if asked.directives.unreadable => Keep::Leave,
-        NotKept::Status
-        | NotKept::NoStore
-        | NotKept::UnreadableCacheControl
-        | NotKept::Private
-        | NotKept::SetCookie
-        | NotKept::VaryStar
-        | NotKept::VaryUnusable => Keep::Remove,
+/// What becomes of the snapshot when a newer response may not be kept.
+fn after(why: NotKept, asked: &RequestFacts, response: &ResponseHead<'_>) -> Keep {
+    if supersedes(why, Sharing::Shared, asked, &response.directives) {
+        Keep::Remove
+    } else {
+        Keep::Leave
     }
-}
-
-/// Tells whether a response says of itself that it is less than live data.
-pub(super) fn is_degraded(headers: &HeaderMap) -> bool {
-    let fresh = DataFreshness::Fresh.as_str().as_bytes();
-    let mut said = headers.get_all(X_DATA_FRESHNESS).iter();
-    headers.contains_key(DEGRADED) || said.any(|said| said.as_bytes() != fresh)
 }

@@ -354,6 +354,20 @@ async fn what_may_not_be_kept_is_not_and_takes_the_old_copy_with_it() {
 }
 
 #[tokio::test]
+async fn c12_what_somebody_is_told_about_themselves_takes_no_copy_of_others_away() {
+    for with in [("authorization", "Basic x"), ("cookie", "id=7")] {
+        for said in ["no-store", "private"] {
+            let stage = Stage::new(false);
+            stage.says(200, &[], "chair");
+            stage.get(&[]).await;
+            stage.says(200, &[("cache-control", said)], "mine");
+            assert_eq!(stage.get(&[with]).await.body, "mine");
+            assert_eq!(stage.guard.memory().count(), 1, "{with:?} {said}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_degraded_answer_of_another_is_not_taken_for_live_data() {
     let stage = Stage::new(false);
     stage.says(

@@ -20,6 +20,7 @@ mod retry;
 mod rewrite;
 pub mod room;
 mod route;
+mod spread;
 pub mod units;
 
 pub use caching::Caching;
@@ -30,8 +31,9 @@ pub use forwarding::{Class, OtherMethods};
 pub use gateway::{AccessLog, Gateway};
 pub use network::{NETWORKS_MAX, Network};
 pub use probe::HealthProbe;
-pub use rewrite::{CHANGES_MAX, FieldChanges, Rewrite};
+pub use rewrite::{CHANGES_MAX, FieldChanges, Rewrite, RewriteHost};
 pub use route::{DefaultAnswer, KeepIf, Route, Rung, ScopePart};
+pub use spread::Spread;
 
 use reader::Reader;
 use toml::de::{DeTable, DeValue};
@@ -193,7 +195,11 @@ fn read(reader: &mut Reader<'_>, document: &DeTable<'_>) -> Option<Contract> {
 fn refuse_itself(reader: &mut Reader<'_>, gateway: &Gateway, dependencies: &[Dependency]) {
     for dependency in dependencies {
         for (key, address) in [("listen", gateway.listen), ("admin", gateway.admin)] {
-            if dependency.upstream.is_at(address) {
+            if dependency
+                .upstreams
+                .iter()
+                .any(|upstream| upstream.is_at(address))
+            {
                 let place = format!("dependencies.{}.urls", dependency.name);
                 let span = reader.places.find(&place).unwrap_or_default();
                 let seen = format!("{address}, where `gateway.{key}` is");

@@ -12,7 +12,7 @@ use std::{
 };
 
 use evenkeel::{BreakerBuilder, Dependency, Engine, Memory, Problems, Resource, http::Shelf};
-use evenkeel_core::{BreakerRules, OpenFor};
+use evenkeel_core::{BalanceStatus, BreakerRules, OpenFor};
 use evenkeel_http::{hop::Via, problem::ProblemKind};
 
 use super::{
@@ -22,12 +22,13 @@ use super::{
     limits::Limits,
     passing::Passing,
     route::{Common, Route},
+    seat::Spreading,
     served::{AllServed, Served},
     upstream::Upstream,
 };
 use crate::{
     config::{self, Breaker, Class, Contract, Network},
-    telemetry::{AccessLog, Blame, Log, Outages},
+    telemetry::{self, AccessLog, Blame, Log, Outages},
 };
 
 /// Requests that never became a call, by what was wrong with them.
@@ -201,6 +202,22 @@ impl App {
                 self.log.line(&line);
             }
         }
+        let now = self.engine.now();
+        for (dependency, upstream) in &self.dependencies {
+            for (at, event) in upstream.spreading().map(Spreading::take_news).unwrap_or_default() {
+                let line =
+                    telemetry::address_line(dependency.name(), upstream.labels(), now.wall_of(at), event);
+                self.log.line(&line);
+            }
+        }
+    }
+
+    /// Returns what the addresses of this dependency look like, in the order of the contract; `None` where there is one
+    /// and no rule to leave it out.
+    #[must_use]
+    pub fn addresses(&self, name: &str) -> Option<BalanceStatus> {
+        let (_, upstream) = self.dependencies.iter().find(|(known, _)| known.name() == name)?;
+        upstream.spreading().map(Spreading::status)
     }
 
     fn blame(&self, name: &str, class: Option<evenkeel::Class>) -> Blame {
@@ -293,7 +310,7 @@ fn dependencies(
 ) -> Vec<(Dependency, Arc<Upstream>)> {
     let mut built = Vec::new();
     for dependency in &contract.dependencies {
-        let upstream = Upstream::new(dependency, workers);
+        let upstream = Upstream::new(dependency, engine, workers);
         let mut builder = engine.dependency(&dependency.name).timeout(dependency.timeout);
         if let Some(health) = &dependency.probe {
             builder = builder.probe_with(health::probe(dependency, health, &upstream));

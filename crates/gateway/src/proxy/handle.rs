@@ -39,6 +39,7 @@ use super::{
     respond::respond,
     route::Whose,
     router::has_dot_segment,
+    seat::Tried,
     served::Nobody,
     trouble::Trouble,
     upload,
@@ -306,6 +307,7 @@ fn prepare(app: &App, peer: &Arc<Peer>, mut request: http::request::Parts) -> Re
         peer: Arc::clone(peer),
         handed: Mutex::new(Handed::default()),
         connected: AtomicBool::new(false),
+        tried: Tried::default(),
         cached,
     });
     Ok(Asked::Read(exchange, whose))

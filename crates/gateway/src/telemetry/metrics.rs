@@ -15,7 +15,7 @@ use prometheus_client::{
 };
 
 use super::series::{self, Kind, Series};
-use crate::proxy::{App, Connections, Validated, Why};
+use crate::proxy::{App, Connections, Current, Validated, Why};
 
 /// Exports the series of one gateway.
 pub(crate) struct Metrics(Registry);
@@ -27,10 +27,10 @@ impl fmt::Debug for Metrics {
 }
 
 impl Metrics {
-    pub(crate) fn new(app: &Arc<App>, connections: &Connections) -> Self {
+    pub(crate) fn new(current: &Arc<Current>, connections: &Connections) -> Self {
         let mut registry = Registry::default();
-        registry.register_collector(Box::new(Scrape {
-            app: Arc::clone(app),
+        registry.register_collector(Box::new(Source {
+            current: Arc::clone(current),
             connections: connections.clone(),
         }));
         Self(registry)
@@ -46,22 +46,33 @@ impl Metrics {
 }
 
 #[derive(Debug)]
-struct Scrape {
-    app: Arc<App>,
+struct Source {
+    current: Arc<Current>,
     connections: Connections,
 }
 
-impl Collector for Scrape {
+impl Collector for Source {
     fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        // One app for the whole scrape: its series belong together.
+        let scrape = Scrape {
+            app: self.current.app(),
+            connections: &self.connections,
+        };
         let mut out = Out(encoder);
-        self.calls(&mut out)?;
-        self.passes(&mut out)?;
-        self.dependencies(&mut out)?;
-        self.gateway(&mut out)
+        scrape.calls(&mut out)?;
+        scrape.passes(&mut out)?;
+        scrape.dependencies(&mut out)?;
+        scrape.gateway(&mut out)
     }
 }
 
-impl Scrape {
+#[derive(Debug)]
+struct Scrape<'a> {
+    app: Arc<App>,
+    connections: &'a Connections,
+}
+
+impl Scrape<'_> {
     fn calls(&self, out: &mut Out<'_>) -> fmt::Result {
         let routes: Vec<(&str, Counts, Reach)> = self
             .app
@@ -188,7 +199,7 @@ impl Scrape {
             })
         });
         out.write(&series::BREAKER_TRANSITIONS, transitions)?;
-        let now = self.app.engine.now();
+        let now = self.app.process.engine.now();
         let probes = with_breaker().map(|dependency| {
             let at = dependency
                 .status()
@@ -263,22 +274,24 @@ impl Scrape {
     }
 
     fn gateway(&self, out: &mut Out<'_>) -> fmt::Result {
-        let app = &self.app;
+        let (app, process) = (&self.app, &self.app.process);
         let one = |value: u64| std::iter::once((Vec::new(), value));
-        out.write(&series::SNAPSHOTS, one(app.memory.count() as u64))?;
-        out.write(&series::SNAPSHOT_BYTES, one(app.memory.bytes()))?;
-        out.write(&series::SNAPSHOT_BYTES_LIMIT, one(app.memory.limit()))?;
-        out.write(&series::SHELF_URIS, one(app.shelf.uris() as u64))?;
-        out.write(&series::SHELF_BYTES, one(app.shelf.bytes()))?;
-        out.write(&series::SHELF_BYTES_LIMIT, one(app.shelf.limit()))?;
-        out.write(&series::SHELF_EVICTIONS, one(app.shelf.evicted()))?;
-        out.write(&series::BUFFERED_BYTES, one(app.buffers.used() as u64))?;
+        out.write(&series::SNAPSHOTS, one(process.memory.count() as u64))?;
+        out.write(&series::SNAPSHOT_BYTES, one(process.memory.bytes()))?;
+        out.write(&series::SNAPSHOT_BYTES_LIMIT, one(process.memory.limit()))?;
+        out.write(&series::SHELF_URIS, one(process.shelf.uris() as u64))?;
+        out.write(&series::SHELF_BYTES, one(process.shelf.bytes()))?;
+        out.write(&series::SHELF_BYTES_LIMIT, one(process.shelf.limit()))?;
+        out.write(&series::SHELF_EVICTIONS, one(process.shelf.evicted()))?;
+        out.write(&series::BUFFERED_BYTES, one(process.buffers.used() as u64))?;
         out.write(&series::REQUESTS_IN_FLIGHT, one(app.requests_in_flight() as u64))?;
         out.write(&series::CLIENT_CONNECTIONS, one(self.connections.count() as u64))?;
-        let misdirected = app.misdirected().map(|(kind, count)| (vec![kind.word()], count));
+        let misdirected = process
+            .misdirected()
+            .map(|(kind, count)| (vec![kind.word()], count));
         out.write(&series::MISDIRECTED, misdirected)?;
-        out.write(&series::EVENTS_LOST, one(app.engine.events_lost()))?;
-        out.write(&series::LOG_LINES_LOST, one(app.log.lost()))?;
+        out.write(&series::EVENTS_LOST, one(process.engine.events_lost()))?;
+        out.write(&series::LOG_LINES_LOST, one(process.log.lost()))?;
         let lost = app.access.as_ref().map(|access| (Vec::new(), access.lost()));
         out.write(&series::ACCESS_LINES_LOST, lost.into_iter())?;
         let version = std::iter::once((vec![env!("CARGO_PKG_VERSION")], 1));

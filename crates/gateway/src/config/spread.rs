@@ -104,3 +104,95 @@ fn statuses(numbers: &[u32]) -> Vec<StatusCode> {
         .filter_map(|number| StatusCode::from_u16(u16::try_from(*number).ok()?).ok())
         .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::parse;
+
+    fn read(dependency: &str) -> Result<Spread, String> {
+        let text = format!(
+            "[gateway]\nlisten = \"127.0.0.1:0\"\n[dependencies.d]\n{dependency}\n\
+             [[routes]]\nname = \"r\"\nmatch = {{ path = \"/r\" }}\nclass = \"pass\"\nfrom = \"d\"\n"
+        );
+        parse("contract.toml", &text)
+            .map(|loaded| loaded.contract.dependencies[0].spread.clone())
+            .map_err(|problems| problems.to_string())
+    }
+
+    const ONE: &str = "urls = [\"http://a:81\"]";
+    const TWO: &str = "urls = [\"http://a:81\", \"http://b:81\"]";
+
+    #[test]
+    fn one_address_is_left_out_only_where_the_contract_says_so() {
+        assert_eq!(read(ONE).unwrap().eject, None);
+        let default = Some(EjectRules::DEFAULT);
+        assert_eq!(read(&format!("{ONE}\neject = {{}}")).unwrap().eject, default);
+        assert_eq!(read(TWO).unwrap().eject, default);
+        assert_eq!(read(&format!("{TWO}\neject = \"off\"")).unwrap().eject, None);
+        // A first time that is longer than the longest by default moves that up.
+        let long = read(&format!("{TWO}\neject = {{ for = \"20m\" }}"))
+            .unwrap()
+            .eject
+            .unwrap();
+        assert_eq!((long.first, long.longest), (long.first, long.first));
+    }
+
+    #[test]
+    fn bad_values_are_told_with_what_is_allowed() {
+        for (dependency, seen, allowed) in [
+            ("urls = []".to_owned(), "urls: 0 addresses", "1 to 64"),
+            (
+                "urls = [\"http://a\", \"http://a:80\"]".to_owned(),
+                "urls: \"http://a:80\" twice",
+                "each address once",
+            ),
+            (
+                format!("{ONE}\nbalance = \"round-robin\""),
+                "balance: set beside one",
+                "several `urls`",
+            ),
+            (
+                format!("{TWO}\nbalance = \"random\""),
+                "balance: \"random\"",
+                "power-of-two, least-loaded",
+            ),
+            (format!("{TWO}\neject = 3"), "eject: 3", "\"off\", or a table"),
+            (
+                format!("{TWO}\neject = {{ times = 3 }}"),
+                "eject.times: an unknown key",
+                "consecutive, for",
+            ),
+            (
+                format!("{TWO}\neject = {{ consecutive = 0 }}"),
+                "eject.consecutive: 0",
+                "1 to 1000",
+            ),
+            (
+                format!("{TWO}\neject = {{ max_share = \"100%\" }}"),
+                "eject.max_share",
+                "1 to 999999",
+            ),
+            (
+                format!("{TWO}\neject = {{ for = \"2h\" }}"),
+                "eject.for",
+                "1ms to 3600s",
+            ),
+            (
+                format!("{TWO}\neject = {{ for = \"2s\", for_max = \"1s\" }}"),
+                "eject.for_max",
+                "2s to 3600s",
+            ),
+            (
+                format!("{TWO}\neject = {{ statuses = [404] }}"),
+                "eject.statuses",
+                "500 to 599",
+            ),
+        ] {
+            let shown = read(&dependency).unwrap_err();
+            let seen = format!("error: dependencies.d.{seen}");
+            assert!(shown.contains(&seen), "{seen} is missing from\n{shown}");
+            assert!(shown.contains(allowed), "{allowed} is missing from\n{shown}");
+        }
+    }
+}

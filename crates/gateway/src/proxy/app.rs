@@ -6,7 +6,7 @@ use std::{
     net::IpAddr,
     sync::{
         Arc,
-        atomic::{AtomicU64, AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -27,7 +27,7 @@ use super::{
 };
 use crate::{
     config::{self, Breaker, Class, Contract, Network},
-    telemetry::{AccessLog, Blame, Log, Outages},
+    telemetry::{AccessLog, Blame, Log, Outages, Standing},
 };
 
 /// Requests that never became a call, by what was wrong with them.
@@ -61,6 +61,9 @@ pub struct App {
     pub(super) served: AllServed,
     pub(super) labels: Labels,
     pub(super) in_flight: AtomicUsize,
+    stopping: AtomicBool,
+    /// Where its routes stand.
+    pub(crate) standing: Standing,
     misdirected: [AtomicU64; MISDIRECTED.len()],
 }
 
@@ -126,6 +129,8 @@ impl App {
             resources,
             labels: Labels::new(),
             in_flight: AtomicUsize::new(0),
+            stopping: AtomicBool::new(false),
+            standing: Standing::default(),
             misdirected: std::array::from_fn(|_| AtomicU64::new(0)),
         })
     }
@@ -217,6 +222,12 @@ impl App {
         }
     }
 
+    /// Looks where every route stands. Called every [`crate::telemetry::LOOK_EVERY`].
+    pub(crate) fn look(&self) {
+        let routes: Vec<_> = self.served.list.iter().filter_map(Served::counts).collect();
+        self.standing.look(self.engine.now().mono, &routes);
+    }
+
     /// Looks after idle connections. Called every [`super::upstream::SWEEP_EVERY`].
     pub(crate) fn sweep(&self) {
         for (_, upstream) in &self.dependencies {
@@ -233,6 +244,16 @@ impl App {
     #[must_use]
     pub fn requests_in_flight(&self) -> usize {
         self.in_flight.load(Ordering::Relaxed)
+    }
+
+    /// Notes that no new connections are taken.
+    pub(crate) fn note_stopping(&self) {
+        self.stopping.store(true, Ordering::Relaxed);
+    }
+
+    /// Tells whether it takes no new connections any more.
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Relaxed)
     }
 
     /// Counts a request that became no call.

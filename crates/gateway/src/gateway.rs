@@ -10,7 +10,7 @@ use tokio::{net::TcpListener, task::JoinHandle};
 use crate::{
     admin::{Admin, Token},
     config::{self, Contract},
-    proxy::{App, Connections, Limits, SWEEP_EVERY, Stop, serve, serve_with},
+    proxy::{App, Connections, Current, Limits, SWEEP_EVERY, Stop, serve, serve_with},
     telemetry::{AccessLog, LOOK_EVERY, Log, Metrics},
 };
 
@@ -20,7 +20,7 @@ const ADMIN_CONNECTIONS: usize = 64;
 /// A running gateway. Dropping it closes its listeners; [`Gateway::stop`] also waits for what runs.
 #[derive(Debug)]
 pub struct Gateway {
-    app: Arc<App>,
+    current: Arc<Current>,
     address: SocketAddr,
     admin: SocketAddr,
     stop: Arc<Stop>,
@@ -85,22 +85,22 @@ impl Gateway {
         let access = &contract.gateway.access_log;
         app.access =
             AccessLog::open(access, engine).map_err(|error| StartError::AccessLog(access.clone(), error))?;
-        let app = Arc::new(app);
+        let current = Arc::new(Current::new(app));
         let (listener, address) = bind(contract.gateway.listen).await?;
         let (admin_listener, admin) = bind(contract.gateway.admin).await?;
         let stop = Arc::new(Stop::default());
         let connections = Connections::new(limits.connections);
         let serving = tokio::spawn(serve(
             listener,
-            Arc::clone(&app),
+            Arc::clone(&current),
             connections.clone(),
             Arc::clone(&stop),
         ));
-        let metrics = Metrics::new(&app, &connections);
-        let administered = Arc::new(Admin::new(Arc::clone(&app), metrics, Token::made_for(admin)));
+        let metrics = Metrics::new(&current, &connections);
+        let administered = Arc::new(Admin::new(&current, metrics, Token::made_for(admin)));
         let admin_serving = tokio::spawn(serve_with(
             admin_listener,
-            app.log.clone(),
+            current.process().log.clone(),
             limits,
             Connections::new(ADMIN_CONNECTIONS),
             Arc::clone(&stop),
@@ -111,11 +111,11 @@ impl Gateway {
         ));
         let others = vec![
             admin_serving,
-            tokio::spawn(every(SWEEP_EVERY, Arc::clone(&app), App::sweep)),
-            tokio::spawn(every(LOOK_EVERY, Arc::clone(&app), App::look)),
+            tokio::spawn(every(SWEEP_EVERY, Arc::clone(&current), App::sweep)),
+            tokio::spawn(every(LOOK_EVERY, Arc::clone(&current), App::look)),
         ];
         Ok(Self {
-            app,
+            current,
             address,
             admin,
             stop,
@@ -140,23 +140,23 @@ impl Gateway {
     /// Returns where its lines go.
     #[must_use]
     pub fn log(&self) -> &Log {
-        &self.app.log
+        &self.current.process().log
     }
 
-    pub(crate) fn shared_app(&self) -> Arc<App> {
-        Arc::clone(&self.app)
+    pub(crate) fn current(&self) -> Arc<Current> {
+        Arc::clone(&self.current)
     }
 
-    /// Returns what runs inside.
+    /// Returns what runs inside now. Another may take its place at any time.
     #[must_use]
-    pub fn app(&self) -> &App {
-        &self.app
+    pub fn app(&self) -> Arc<App> {
+        self.current.app()
     }
 
     /// Stops: no new connections, answers under way are finished for as long as `drain`, and the rest is left to
     /// the end of the runtime. `true` if nothing was left.
     pub async fn stop(self, drain: Duration) -> bool {
-        self.app.note_stopping();
+        self.current.process().note_stopping();
         self.stop.tell();
         self.connections.drained(drain).await
     }
@@ -179,11 +179,11 @@ async fn bind(address: SocketAddr) -> Result<(TcpListener, SocketAddr), StartErr
     Ok((listener, bound))
 }
 
-async fn every(period: Duration, app: Arc<App>, work: fn(&App)) {
+async fn every(period: Duration, current: Arc<Current>, work: fn(&App)) {
     let mut ticks = tokio::time::interval(period);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
-        work(&app);
+        work(&current.app());
     }
 }

@@ -6,14 +6,14 @@ use http::StatusCode;
 use serde_json::json;
 
 use super::{asked::Asked, reply::Reply};
-use crate::proxy::App;
+use crate::proxy::Process;
 
 pub(super) fn live() -> Reply {
     Reply::text("live\n")
 }
 
-pub(super) fn ready(app: &App, asked: &Asked) -> Reply {
-    let stopping = app.is_stopping();
+pub(super) fn ready(process: &Process, asked: &Asked) -> Reply {
+    let stopping = process.is_stopping();
     let status = if stopping {
         StatusCode::SERVICE_UNAVAILABLE
     } else {
@@ -25,7 +25,7 @@ pub(super) fn ready(app: &App, asked: &Asked) -> Reply {
     }
     let detail = json!({
         "state": word,
-        "requests_in_flight": app.requests_in_flight(),
+        "requests_in_flight": process.requests_in_flight(),
     });
     Reply::json(&detail).status(status)
 }

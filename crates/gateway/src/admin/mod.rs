@@ -30,7 +30,7 @@ use self::{
     asked::Asked,
     reply::{Refused, Reply},
 };
-use crate::{proxy::App, telemetry::Metrics};
+use crate::{proxy::Current, telemetry::Metrics};
 
 /// One address of the administration port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,14 +70,18 @@ pub const ENDPOINTS: &[Endpoint] = &[
 /// What the administration port works on.
 #[derive(Debug)]
 pub(crate) struct Admin {
-    app: Arc<App>,
+    current: Arc<Current>,
     metrics: Metrics,
     token: Token,
 }
 
 impl Admin {
-    pub(crate) const fn new(app: Arc<App>, metrics: Metrics, token: Token) -> Self {
-        Self { app, metrics, token }
+    pub(crate) fn new(current: &Arc<Current>, metrics: Metrics, token: Token) -> Self {
+        Self {
+            current: Arc::clone(current),
+            metrics,
+            token,
+        }
     }
 
     /// Answers one request.
@@ -118,7 +122,7 @@ impl Admin {
     async fn dispatch(&self, endpoint: &Endpoint, asked: &Asked) -> Result<Reply, Refused> {
         match (endpoint.method, endpoint.path) {
             ("GET", "/livez") => Ok(health::live()),
-            ("GET", "/readyz") => Ok(health::ready(&self.app, asked)),
+            ("GET", "/readyz") => Ok(health::ready(self.current.process(), asked)),
             ("GET", "/metrics") => Ok(Reply::text(self.metrics.text()).with(
                 CONTENT_TYPE,
                 http::HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8"),

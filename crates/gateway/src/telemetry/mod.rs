@@ -9,6 +9,7 @@ mod line;
 mod log;
 mod metrics;
 mod outages;
+mod reach;
 pub mod series;
 #[allow(dead_code, reason = "read by log and status")]
 mod standing;

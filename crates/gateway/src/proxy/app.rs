@@ -2,11 +2,7 @@
 //! It exists so that everything is built, or refused with every problem, before the first connection is taken.
 //! It refuses to open sockets; the server does.
 
-use std::{
-    net::IpAddr,
-    sync::{Arc, atomic::Ordering},
-    time::Duration,
-};
+use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use evenkeel::{BreakerBuilder, Dependency, Engine, Problems, Resource, http::Shelf};
 use evenkeel_core::{BreakerRules, OpenFor};
@@ -205,6 +201,13 @@ impl App {
         }
     }
 
+    /// Looks where every route stands. Called every [`crate::telemetry::LOOK_EVERY`].
+    pub(crate) fn look(&self) {
+        let routes: Vec<_> = self.served.list.iter().filter_map(Served::counts).collect();
+        let now = self.process.engine.now().mono;
+        drop(self.process.standing.look(now, &routes));
+    }
+
     /// Looks after idle connections. Called every [`super::upstream::SWEEP_EVERY`].
     pub(crate) fn sweep(&self) {
         for (_, upstream) in &self.dependencies {
@@ -220,7 +223,7 @@ impl App {
     /// Returns how many requests have arrived and have no answer yet.
     #[must_use]
     pub fn requests_in_flight(&self) -> usize {
-        self.process.in_flight.load(Ordering::Relaxed)
+        self.process.requests_in_flight()
     }
 }
 

@@ -53,5 +53,6 @@ pub use upstream::{IDLE_MAX, SWEEP_EVERY};
 pub(crate) use authority::of_request;
 pub(crate) use current::Current;
 pub(crate) use keep::Why;
+pub(crate) use process::Process;
 pub(crate) use route::{Route, Validated};
 pub(crate) use server::{Connections, Stop, serve, serve_with};

@@ -67,7 +67,7 @@ async fn a_copy_within_its_lifetime_answers_without_asking_and_without_a_key() {
         key()
     };
     let answer = guard
-        .call_held(&bring, Together::Shared(&key), None, |_, _| async {
+        .call_held((), "", &bring, Together::Shared(&key), None, |_, _| async {
             panic!("asked")
         })
         .await
@@ -89,7 +89,7 @@ async fn a_copy_is_brought_once_more_when_asking_has_failed_and_judged_as_it_is_
     };
     let ask = async || {
         guard
-            .call_held(&bring, Together::Alone(&key), None, |_, permit| async move {
+            .call_held((), "", &bring, Together::Alone(&key), None, |_, permit| async move {
                 drop(permit);
                 Err(refused())
             })
@@ -110,7 +110,7 @@ async fn the_guards_own_store_is_neither_read_nor_written() {
     let guard = guard(&Engine::new(ManualClock::new(), 7));
     let nothing = |_, _| None;
     let answer = guard
-        .call_held(&nothing, Together::Shared(&key), None, |_, permit| async move {
+        .call_held((), "", &nothing, Together::Shared(&key), None, |_, permit| async move {
             drop(permit);
             Ok(3)
         })
@@ -138,7 +138,7 @@ async fn a_copy_in_its_window_is_refreshed_by_one_attempt_that_belongs_to_nobody
             }
         };
         let answer = guard
-            .call_held(&bring, Together::Shared(&key), None, work)
+            .call_held((), "", &bring, Together::Shared(&key), None, work)
             .await
             .unwrap();
         assert_eq!(
@@ -165,7 +165,7 @@ async fn left_after(guard: &Read<u32, io::Error>, polls: usize, alone: bool) -> 
     } else {
         Together::Shared(&key)
     };
-    let mut call = pin!(guard.call_held(&nothing, together, None, |_, permit| async move {
+    let mut call = pin!(guard.call_held((), "", &nothing, together, None, |_, permit| async move {
         for _ in 0..3 {
             tokio::task::yield_now().await;
         }
@@ -241,7 +241,7 @@ async fn what_may_not_be_shared_is_looked_for_again_before_it_is_asked_for() {
                 }
             };
             guard
-                .call_held(&bring, Together::Shared(&key), None, work)
+                .call_held((), "", &bring, Together::Shared(&key), None, work)
                 .await
                 .unwrap()
                 .rung

@@ -109,7 +109,9 @@ async fn late_work_counts_as_kept_where_its_caller_keeps_copies_and_says_so() {
                         end
                     }
                 };
-                guard.call_held((), "", &nothing, Together::Alone(&key), None, work).await
+                guard
+                    .call_held((), "", &nothing, Together::Alone(&key), None, work)
+                    .await
             }
         });
         until("it is asked", || origin.inside() == 1).await;

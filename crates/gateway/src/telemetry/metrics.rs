@@ -14,7 +14,10 @@ use prometheus_client::{
     registry::Registry,
 };
 
-use super::series::{self, Kind, Series};
+use super::{
+    exercises,
+    series::{self, Kind, Series},
+};
 use crate::proxy::{App, Connections, Validated, Why};
 
 /// Exports the series of one gateway.
@@ -91,6 +94,7 @@ impl Scrape {
                 .map(move |(rung, why, count)| (vec![*route, rung.as_str(), why.as_str()], count))
         });
         out.write(&series::SKIPPED, skipped)?;
+        out.write(&series::EXERCISES, exercises::all(&self.app))?;
         let not_kept = self
             .app
             .routes
@@ -397,9 +401,19 @@ impl Reach {
     }
 
     const fn skips(&self, rung: Rung, why: Skipped) -> bool {
-        self.keeps
-            && matches!(rung, Rung::Stale)
-            && matches!(why, Skipped::NoSnapshot | Skipped::TooOld | Skipped::Forbidden)
+        match rung {
+            Rung::Stale => {
+                self.keeps && matches!(why, Skipped::NoSnapshot | Skipped::TooOld | Skipped::Forbidden)
+            }
+            Rung::Alternate => {
+                self.has_alternate
+                    && matches!(
+                        why,
+                        Skipped::AtCapacity | Skipped::BreakerOpen | Skipped::NoTime | Skipped::Failed
+                    )
+            }
+            Rung::Live | Rung::Fresh | Rung::Default => false,
+        }
     }
 }
 

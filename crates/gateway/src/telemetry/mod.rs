@@ -3,6 +3,7 @@
 //! It refuses to count by itself what the engine counts already.
 
 mod access;
+mod exercises;
 mod line;
 mod log;
 mod metrics;

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 mod accessed;
+mod alternates;
 mod bodies;
 mod cache_answers;
 mod cache_failures;

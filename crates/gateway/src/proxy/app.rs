@@ -9,6 +9,7 @@ use evenkeel_core::{BreakerRules, OpenFor};
 use evenkeel_http::hop::Via;
 
 use super::{
+    alternate::Alternate,
     health, labels,
     limits::Limits,
     passing::Passing,
@@ -92,7 +93,20 @@ impl App {
             else {
                 continue;
             };
-            match serve(route, dependency, upstream, &common) {
+            let named = |name: &str| {
+                dependencies
+                    .iter()
+                    .find(|(dependency, _)| dependency.name() == name)
+            };
+            let alternate = match route.alternate().map(|alternate| named(&alternate.name)) {
+                None => None,
+                Some(Some((dependency, upstream))) => Some(Alternate {
+                    dependency: dependency.clone(),
+                    upstream: Arc::clone(upstream),
+                }),
+                Some(None) => continue,
+            };
+            match serve(route, dependency, upstream, alternate, &common) {
                 Ok(built) => {
                     let number = served.list.len();
                     served.router.add(&route.pattern, route.conditions.rank(), number);
@@ -232,10 +246,13 @@ fn serve(
     route: &config::Route,
     dependency: &Dependency,
     upstream: &Arc<Upstream>,
+    alternate: Option<Alternate>,
     common: &Common,
 ) -> Result<Served, Problems> {
     let reads = match route.class {
-        Class::Read => Some(Arc::new(Route::build(route, dependency, upstream, common)?)),
+        Class::Read => Some(Arc::new(Route::build(
+            route, dependency, upstream, alternate, common,
+        )?)),
         Class::Pass => None,
     };
     let passes = route

@@ -5,6 +5,7 @@
 mod access;
 #[allow(dead_code, reason = "read by log and status")]
 mod degradation;
+mod exercises;
 mod line;
 mod log;
 mod metrics;

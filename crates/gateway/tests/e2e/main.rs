@@ -3,6 +3,7 @@
 
 mod accessed;
 mod administration;
+mod alternates;
 mod bodies;
 mod cache_answers;
 mod cache_failures;

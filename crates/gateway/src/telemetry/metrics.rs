@@ -13,6 +13,7 @@ use prometheus_client::{
 };
 
 use super::{
+    exercises,
     reach::Reach,
     series::{self, Kind, Series},
 };
@@ -103,6 +104,7 @@ impl Scrape<'_> {
                 .map(move |(rung, why, count)| (vec![*route, rung.as_str(), why.as_str()], count))
         });
         out.write(&series::SKIPPED, skipped)?;
+        out.write(&series::EXERCISES, exercises::all(&self.app))?;
         let not_kept = self
             .app
             .routes

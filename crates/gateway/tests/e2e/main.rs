@@ -3,6 +3,8 @@
 
 mod accessed;
 mod addresses;
+mod administration;
+mod alternates;
 mod bodies;
 mod cache_answers;
 mod cache_failures;

@@ -22,6 +22,7 @@ use super::{
     retry,
     rewrite::{self, Rewrite},
     room,
+    spread::{self, Spread},
     units::show_duration,
 };
 
@@ -39,8 +40,10 @@ pub struct Resource {
 pub struct Dependency {
     /// Its name.
     pub name: String,
-    /// Where it is.
-    pub upstream: Upstream,
+    /// Where it is: one address at least.
+    pub upstreams: Vec<Upstream>,
+    /// How its addresses share the attempts.
+    pub spread: Spread,
     /// The resources that each attempt draws on.
     pub uses: Vec<String>,
     /// The longest span of one attempt.
@@ -78,7 +81,7 @@ pub struct Upstream {
 
 impl Upstream {
     /// Returns how `Host` names it: without the default port.
-    fn authority(&self) -> String {
+    pub(crate) fn authority(&self) -> String {
         let host = if self.host.contains(':') {
             format!("[{}]", self.host)
         } else {
@@ -119,6 +122,8 @@ pub enum Breaker {
 impl Dependency {
     /// Long enough for a slow page of a database, short enough to leave time for the ladder.
     pub const TIMEOUT: Duration = Duration::from_secs(1);
+    /// The most addresses: what one word holds a bit for each of.
+    pub const ADDRESSES_MAX: usize = 64;
     /// Trips after this many failures in a row.
     pub const CONSECUTIVE: u32 = 5;
     /// Trips at this share of failures,
@@ -144,9 +149,9 @@ pub(super) fn read(
     pressed: Option<&Asker>,
     mut fields: Fields<'_, '_>,
 ) -> Option<Dependency> {
-    let upstream = upstream(&mut fields);
-    let authority = upstream.as_ref().map(Upstream::authority);
-    let rewrite = rewrite::read(&mut fields, authority.as_deref());
+    let upstreams = upstreams(&mut fields);
+    let spread = spread::read(&mut fields, upstreams.as_ref().map_or(0, Vec::len));
+    let rewrite = rewrite::read(&mut fields);
     let uses = fields.texts("uses", "[\"catalog-db\"]").unwrap_or_default();
     for (index, used) in uses.iter().enumerate() {
         if !resources.contains(used) {
@@ -225,7 +230,8 @@ pub(super) fn read(
     }
     Some(Dependency {
         name,
-        upstream: upstream?,
+        upstreams: upstreams?,
+        spread,
         uses,
         timeout,
         concurrency,
@@ -241,29 +247,41 @@ pub(super) fn read(
     })
 }
 
-fn upstream(fields: &mut Fields<'_, '_>) -> Option<Upstream> {
+/// Reads the addresses, each once; `None` where one of them cannot be read.
+fn upstreams(fields: &mut Fields<'_, '_>) -> Option<Vec<Upstream>> {
     const EXAMPLE: &str = "[\"http://127.0.0.1:8000\"]";
     fields.require("urls", EXAMPLE);
     let urls = fields.texts("urls", EXAMPLE)?;
-    let [url] = urls.as_slice() else {
+    if urls.is_empty() || urls.len() > Dependency::ADDRESSES_MAX {
         fields.problem(
             "urls",
             &format!("{} addresses", urls.len()),
-            "exactly one address: spreading calls over several is not built yet",
-            "name one address, that of a load balancer if there are several",
+            &format!("1 to {} addresses", Dependency::ADDRESSES_MAX),
+            "name one, or that of a load balancer in front of more",
         );
         return None;
-    };
-    let parsed = address(url);
-    if let Err(why) = parsed {
-        fields.problem(
-            "urls",
-            &format!("\"{url}\": {why}"),
-            "http://host:port, without a path",
-            &format!("write `urls = {EXAMPLE}`, say"),
-        );
     }
-    parsed.ok()
+    let mut read = Vec::new();
+    for url in &urls {
+        match address(url) {
+            Ok(upstream) if read.contains(&upstream) => {
+                fields.problem(
+                    "urls",
+                    &format!("\"{url}\" twice"),
+                    "each address once",
+                    "remove one",
+                );
+            }
+            Ok(upstream) => read.push(upstream),
+            Err(why) => fields.problem(
+                "urls",
+                &format!("\"{url}\": {why}"),
+                "http://host:port, without a path",
+                &format!("write `urls = {EXAMPLE}`, say"),
+            ),
+        }
+    }
+    (read.len() == urls.len()).then_some(read)
 }
 
 fn address(url: &str) -> Result<Upstream, &'static str> {

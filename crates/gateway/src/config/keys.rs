@@ -21,6 +21,8 @@ pub const RESOURCE: &[&str] = &["concurrency"];
 /// Keys of `[dependencies.<name>]`.
 pub const DEPENDENCY: &[&str] = &[
     "urls",
+    "balance",
+    "eject",
     "uses",
     "timeout",
     "concurrency",
@@ -34,6 +36,8 @@ pub const DEPENDENCY: &[&str] = &[
     "resend",
     "rewrite",
 ];
+/// Keys of `eject`.
+pub const EJECT: &[&str] = &["consecutive", "for", "for_max", "jitter", "max_share", "statuses"];
 /// Keys of `rewrite`.
 pub const REWRITE: &[&str] = &[
     "host",
@@ -122,6 +126,7 @@ pub const ALL: &[(&str, &[&str])] = &[
     ("gateway", GATEWAY),
     ("resources.<name>", RESOURCE),
     ("dependencies.<name>", DEPENDENCY),
+    ("dependencies.<name>.eject", EJECT),
     ("dependencies.<name>.breaker", BREAKER),
     ("dependencies.<name>.probe", PROBE),
     ("dependencies.<name>.ramp", RAMP),

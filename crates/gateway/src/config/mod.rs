@@ -21,6 +21,7 @@ mod retry;
 mod rewrite;
 pub mod room;
 mod route;
+mod spread;
 pub mod units;
 
 pub use caching::Caching;
@@ -32,8 +33,9 @@ pub use gateway::{AccessLog, Gateway};
 pub use ladder::{Alternate, DefaultAnswer, Rung};
 pub use network::{NETWORKS_MAX, Network};
 pub use probe::HealthProbe;
-pub use rewrite::{CHANGES_MAX, FieldChanges, Rewrite};
+pub use rewrite::{CHANGES_MAX, FieldChanges, Rewrite, RewriteHost};
 pub use route::{KeepIf, Route, ScopePart};
+pub use spread::Spread;
 
 use reader::Reader;
 use toml::de::{DeTable, DeValue};
@@ -199,7 +201,11 @@ fn read(reader: &mut Reader<'_>, document: &DeTable<'_>) -> Option<Contract> {
 fn refuse_itself(reader: &mut Reader<'_>, gateway: &Gateway, dependencies: &[Dependency]) {
     for dependency in dependencies {
         for (key, address) in [("listen", gateway.listen), ("admin", gateway.admin)] {
-            if dependency.upstream.is_at(address) {
+            if dependency
+                .upstreams
+                .iter()
+                .any(|upstream| upstream.is_at(address))
+            {
                 let place = format!("dependencies.{}.urls", dependency.name);
                 let span = reader.places.find(&place).unwrap_or_default();
                 let seen = format!("{address}, where `gateway.{key}` is");

@@ -17,8 +17,8 @@ use super::{keys, pattern::Pattern, reader::Fields};
 /// What is changed of the messages of one dependency. Without anything written down they pass as they are.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rewrite {
-    /// The host that the dependency is told; `None` for the one that the client named.
-    pub host: Option<HeaderValue>,
+    /// The host that the dependency is told.
+    pub host: RewriteHost,
     /// Taken off the front of the path, where it is there and a segment ends with it.
     pub strip_prefix: Option<String>,
     /// Put in front of the path, after that.
@@ -27,6 +27,18 @@ pub struct Rewrite {
     pub request: FieldChanges,
     /// What changes in answers.
     pub response: FieldChanges,
+}
+
+/// The `Host` of requests.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum RewriteHost {
+    /// The one that the client named.
+    #[default]
+    Keep,
+    /// That of the address that is asked: of several addresses each is told its own.
+    Upstream,
+    /// This one.
+    Given(HeaderValue),
 }
 
 /// Changes of header fields: first what is removed, then what is set.
@@ -49,8 +61,8 @@ impl FieldChanges {
 /// The most fields that are removed, and that are set.
 pub const CHANGES_MAX: usize = 32;
 
-/// Reads `rewrite`; `authority` is where the dependency is.
-pub(super) fn read(fields: &mut Fields<'_, '_>, authority: Option<&str>) -> Rewrite {
+/// Reads `rewrite`.
+pub(super) fn read(fields: &mut Fields<'_, '_>) -> Rewrite {
     let Some(value) = fields.value("rewrite") else {
         return Rewrite::default();
     };
@@ -60,7 +72,7 @@ pub(super) fn read(fields: &mut Fields<'_, '_>, authority: Option<&str>) -> Rewr
         return Rewrite::default();
     };
     let rewrite = Rewrite {
-        host: host(&mut inner, authority),
+        host: host(&mut inner),
         strip_prefix: prefix(&mut inner, "strip_prefix"),
         add_prefix: prefix(&mut inner, "add_prefix"),
         request: FieldChanges {
@@ -90,12 +102,14 @@ pub(super) fn read(fields: &mut Fields<'_, '_>, authority: Option<&str>) -> Rewr
     rewrite
 }
 
-fn host(fields: &mut Fields<'_, '_>, authority: Option<&str>) -> Option<HeaderValue> {
+fn host(fields: &mut Fields<'_, '_>) -> RewriteHost {
     const EXAMPLE: &str = "\"upstream\"";
-    let text = fields.text("host", EXAMPLE)?;
+    let Some(text) = fields.text("host", EXAMPLE) else {
+        return RewriteHost::Keep;
+    };
     match text.as_str() {
-        "keep" => None,
-        "upstream" => HeaderValue::from_str(authority?).ok(),
+        "keep" => RewriteHost::Keep,
+        "upstream" => RewriteHost::Upstream,
         given => {
             let value = is_authority(given)
                 .then(|| HeaderValue::from_str(given).ok())
@@ -108,7 +122,7 @@ fn host(fields: &mut Fields<'_, '_>, authority: Option<&str>) -> Option<HeaderVa
                     &format!("write `host = {EXAMPLE}`, say"),
                 );
             }
-            value
+            value.map_or(RewriteHost::Keep, RewriteHost::Given)
         }
     }
 }
@@ -246,9 +260,10 @@ mod tests {
     #[test]
     fn a_host_is_kept_or_the_upstreams_or_given() {
         let host = |text: &str| read(&format!("{{ host = \"{text}\" }}")).unwrap().host;
-        assert_eq!(host("keep"), None);
-        assert_eq!(host("upstream").unwrap(), "a:81");
-        assert_eq!(host("b.example:8080").unwrap(), "b.example:8080");
+        assert_eq!(host("keep"), RewriteHost::Keep);
+        assert_eq!(host("upstream"), RewriteHost::Upstream);
+        let given = HeaderValue::from_static("b.example:8080");
+        assert_eq!(host("b.example:8080"), RewriteHost::Given(given));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use tokio::{net::TcpListener, task::JoinHandle};
 use crate::{
     admin,
     config::{self, Contract},
-    proxy::{App, Connections, Limits, SWEEP_EVERY, Stop, serve, serve_with},
+    proxy::{App, Connections, Current, Limits, SWEEP_EVERY, Stop, serve, serve_with},
     telemetry::{AccessLog, Log, Metrics},
 };
 
@@ -20,7 +20,7 @@ const ADMIN_CONNECTIONS: usize = 64;
 /// A running gateway. Dropping it closes its listeners; [`Gateway::stop`] also waits for what runs.
 #[derive(Debug)]
 pub struct Gateway {
-    app: Arc<App>,
+    current: Arc<Current>,
     address: SocketAddr,
     admin: SocketAddr,
     stop: Arc<Stop>,
@@ -85,21 +85,21 @@ impl Gateway {
         let access = &contract.gateway.access_log;
         app.access =
             AccessLog::open(access, engine).map_err(|error| StartError::AccessLog(access.clone(), error))?;
-        let app = Arc::new(app);
+        let current = Arc::new(Current::new(app));
         let (listener, address) = bind(contract.gateway.listen).await?;
         let (admin_listener, admin) = bind(contract.gateway.admin).await?;
         let stop = Arc::new(Stop::default());
         let connections = Connections::new(limits.connections);
         let serving = tokio::spawn(serve(
             listener,
-            Arc::clone(&app),
+            Arc::clone(&current),
             connections.clone(),
             Arc::clone(&stop),
         ));
-        let metrics = Arc::new(Metrics::new(&app, &connections));
+        let metrics = Arc::new(Metrics::new(&current, &connections));
         let admin_serving = tokio::spawn(serve_with(
             admin_listener,
-            app.log.clone(),
+            current.process().log.clone(),
             limits,
             Connections::new(ADMIN_CONNECTIONS),
             Arc::clone(&stop),
@@ -107,10 +107,10 @@ impl Gateway {
         ));
         let others = vec![
             admin_serving,
-            tokio::spawn(every(SWEEP_EVERY, Arc::clone(&app), App::sweep)),
+            tokio::spawn(every(SWEEP_EVERY, Arc::clone(&current), App::sweep)),
         ];
         Ok(Self {
-            app,
+            current,
             address,
             admin,
             stop,
@@ -135,17 +135,17 @@ impl Gateway {
     /// Returns where its lines go.
     #[must_use]
     pub fn log(&self) -> &Log {
-        &self.app.log
+        &self.current.process().log
     }
 
-    pub(crate) fn shared_app(&self) -> Arc<App> {
-        Arc::clone(&self.app)
+    pub(crate) fn current(&self) -> Arc<Current> {
+        Arc::clone(&self.current)
     }
 
-    /// Returns what runs inside.
+    /// Returns what runs inside now. Another may take its place at any time.
     #[must_use]
-    pub fn app(&self) -> &App {
-        &self.app
+    pub fn app(&self) -> Arc<App> {
+        self.current.app()
     }
 
     /// Stops: no new connections, answers under way are finished for as long as `drain`, and the rest is left to
@@ -173,11 +173,11 @@ async fn bind(address: SocketAddr) -> Result<(TcpListener, SocketAddr), StartErr
     Ok((listener, bound))
 }
 
-async fn every(period: Duration, app: Arc<App>, work: fn(&App)) {
+async fn every(period: Duration, current: Arc<Current>, work: fn(&App)) {
     let mut ticks = tokio::time::interval(period);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
-        work(&app);
+        work(&current.app());
     }
 }

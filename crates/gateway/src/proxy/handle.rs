@@ -49,7 +49,7 @@ use crate::telemetry::{AccessedRequest, CameTo};
 
 /// Answers one request.
 pub(crate) async fn handle(app: &App, peer: &Arc<Peer>, request: Request<Incoming>) -> Response<Watched> {
-    let _in_flight = InFlight::begin(&app.in_flight);
+    let _in_flight = InFlight::begin(&app.process.in_flight);
     let (head, body) = request.into_parts();
     // It is written when it is dropped, wherever this is left.
     let mut record = app
@@ -94,7 +94,7 @@ async fn answer(
             upload::leave(body, is_expecting);
             return answered;
         }
-        Ok(Asked::Pass(passed)) => match passed.answer(body, &app.labels).await {
+        Ok(Asked::Pass(passed)) => match passed.answer(body, &app.process.labels).await {
             Ok((response, came_to)) => return (response, Some(came_to)),
             Err((kind, detail)) => return (misdirected(app, kind, Some(detail)), None),
         },
@@ -112,7 +112,7 @@ async fn answer(
 }
 
 fn misdirected(app: &App, kind: ProblemKind, detail: Option<&str>) -> Response<Outbound> {
-    app.note_misdirected(kind);
+    app.process.note_misdirected(kind);
     refuse::misdirected(kind, detail)
 }
 
@@ -155,7 +155,7 @@ async fn read_cached(
     if cached.looked.request().directives.only_if_cached
         && cached.first(cache, exchange.route.engine.now().mono) == Decision::OnlyIfCached
     {
-        app.note_misdirected(ProblemKind::NothingKept);
+        app.process.note_misdirected(ProblemKind::NothingKept);
         return (refuse::nothing_kept(), None);
     }
     let bring = |moment, now| exchange.bring(cache, cached, moment, now);
@@ -187,7 +187,7 @@ fn ended(
         .access
         .as_ref()
         .map(|_| CameTo::of(&exchange.route.name, &end));
-    let mut response = respond(exchange, end, &app.labels);
+    let mut response = respond(exchange, end, &app.process.labels);
     if exchange.repeats() {
         repeat::mark(&mut response);
     }

@@ -18,6 +18,7 @@ mod keep;
 mod labels;
 mod limits;
 mod link;
+mod looked;
 mod outbound;
 mod pass;
 mod passing;

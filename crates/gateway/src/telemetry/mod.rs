@@ -3,11 +3,12 @@
 //! It refuses to count by itself what the engine counts already.
 
 mod access;
+mod ages;
+mod coverage;
 mod line;
 mod log;
 mod metrics;
 mod outages;
-mod reach;
 pub mod series;
 
 pub use line::{Level, Line};
@@ -16,3 +17,13 @@ pub use log::Log;
 pub(crate) use access::{AccessLog, CameTo, Record, Request as AccessedRequest};
 pub(crate) use metrics::Metrics;
 pub(crate) use outages::{Blame, Outages};
+
+/// What is noted of the calls of one route beside the engine's own counters. Clones of the handle share it, so that
+/// another contract with a route of this name goes on counting.
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    /// What the store had for them, where anything is kept.
+    pub(crate) coverage: coverage::Coverage,
+    /// How near to their limit its old answers were.
+    pub(crate) ages: ages::Ages,
+}

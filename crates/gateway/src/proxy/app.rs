@@ -2,17 +2,14 @@
 //! It exists so that everything is built, or refused with every problem, before the first connection is taken.
 //! It refuses to open sockets; the server does.
 
-use std::{
-    net::IpAddr,
-    sync::{Arc, atomic::Ordering},
-    time::Duration,
-};
+use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use evenkeel::{BreakerBuilder, Dependency, Engine, Problems, Resource, http::Shelf};
 use evenkeel_core::{BreakerRules, OpenFor};
 use evenkeel_http::hop::Via;
 
 use super::{
+    alternate::Alternate,
     health, labels,
     limits::Limits,
     passing::Passing,
@@ -96,7 +93,20 @@ impl App {
             else {
                 continue;
             };
-            match serve(route, dependency, upstream, &common) {
+            let named = |name: &str| {
+                dependencies
+                    .iter()
+                    .find(|(dependency, _)| dependency.name() == name)
+            };
+            let alternate = match route.alternate().map(|alternate| named(&alternate.name)) {
+                None => None,
+                Some(Some((dependency, upstream))) => Some(Alternate {
+                    dependency: dependency.clone(),
+                    upstream: Arc::clone(upstream),
+                }),
+                Some(None) => continue,
+            };
+            match serve(route, dependency, upstream, alternate, &common) {
                 Ok(built) => {
                     let number = served.list.len();
                     served.router.add(&route.pattern, route.conditions.rank(), number);
@@ -205,6 +215,13 @@ impl App {
         }
     }
 
+    /// Looks where every route stands. Called every [`crate::telemetry::LOOK_EVERY`].
+    pub(crate) fn look(&self) {
+        let routes: Vec<_> = self.served.list.iter().filter_map(Served::counts).collect();
+        let now = self.process.engine.now().mono;
+        drop(self.process.standing.look(now, &routes));
+    }
+
     /// Looks after idle connections and windows of counters. Called every [`super::upstream::SWEEP_EVERY`].
     pub(crate) fn sweep(&self) {
         for (_, upstream) in &self.dependencies {
@@ -223,7 +240,7 @@ impl App {
     /// Returns how many requests have arrived and have no answer yet.
     #[must_use]
     pub fn requests_in_flight(&self) -> usize {
-        self.process.in_flight.load(Ordering::Relaxed)
+        self.process.requests_in_flight()
     }
 }
 
@@ -232,10 +249,13 @@ fn serve(
     route: &config::Route,
     dependency: &Dependency,
     upstream: &Arc<Upstream>,
+    alternate: Option<Alternate>,
     common: &Common,
 ) -> Result<Served, Problems> {
     let reads = match route.class {
-        Class::Read => Some(Arc::new(Route::build(route, dependency, upstream, common)?)),
+        Class::Read => Some(Arc::new(Route::build(
+            route, dependency, upstream, alternate, common,
+        )?)),
         Class::Pass => None,
     };
     let passes = route

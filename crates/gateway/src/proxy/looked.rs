@@ -12,20 +12,16 @@ use evenkeel_http::{
 };
 
 use super::{
-    cached::Cached,
-    exchange::Exchange,
-    route::{Route, Whose},
-    trouble::Trouble,
-    whole::Reply,
+    alternate::Asking, cached::Cached, exchange::Exchange, route::Route, trouble::Trouble, whole::Reply,
 };
 
 impl Exchange {
     /// Notes what the store of snapshots has for this call, before it is made: one look, beside the writing of a snapshot
     /// that a healthy call of such a route ends in.
-    pub(super) fn note_coverage(&self, whose: &Whose, target: &str, usable: Usable<'_, Reply>) {
+    pub(super) fn note_coverage(&self, asking: &Asking, target: &str, usable: Usable<'_, Reply>) {
         if self.route.keeps
             // An empty scope part ends the call before it looks anything up.
-            && let Ok(found) = self.route.guard.servable(whose, target, usable)
+            && let Ok(found) = self.route.guard.servable(asking, target, usable)
         {
             self.route.seen.coverage.note(found);
         }

@@ -2,6 +2,7 @@
 //! It exists so that the gateway stays thin: HTTP in, a call through a guard, HTTP out.
 //! It refuses to have a breaker, a limit, an age or a ladder of its own.
 
+mod alternate;
 mod app;
 mod authority;
 mod buffers;
@@ -54,5 +55,6 @@ pub use upstream::{IDLE_MAX, SWEEP_EVERY};
 pub(crate) use authority::of_request;
 pub(crate) use current::Current;
 pub(crate) use keep::Why;
+pub(crate) use process::Process;
 pub(crate) use route::{Route, Validated};
 pub(crate) use server::{Connections, Stop, serve, serve_with};

@@ -5,11 +5,16 @@
 mod access;
 mod ages;
 mod coverage;
+#[allow(dead_code, reason = "read by log and status")]
+mod degradation;
+mod exercises;
 mod line;
 mod log;
 mod metrics;
 mod outages;
 pub mod series;
+#[allow(dead_code, reason = "read by log and status")]
+mod standing;
 
 pub use line::{Level, Line};
 pub use log::Log;
@@ -17,6 +22,7 @@ pub use log::Log;
 pub(crate) use access::{AccessLog, CameTo, Record, Request as AccessedRequest};
 pub(crate) use metrics::Metrics;
 pub(crate) use outages::{Blame, Outages};
+pub(crate) use standing::{LOOK_EVERY, Standing};
 
 /// What is noted of the calls of one route beside the engine's own counters. Clones of the handle share it, so that
 /// another contract with a route of this name goes on counting.

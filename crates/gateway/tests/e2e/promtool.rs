@@ -4,7 +4,7 @@ use std::{env, path::PathBuf};
 
 /// Returns the program, from the `PATH` or from where `./check` puts it. It is there wherever `./check` runs: then
 /// `EVENKEEL_PROMTOOL` says that it must be. `None` leaves out what it would check.
-pub fn promtool() -> Option<PathBuf> {
+pub(crate) fn promtool() -> Option<PathBuf> {
     let on_path = env::var_os("PATH")
         .into_iter()
         .flat_map(|path| env::split_paths(&path).collect::<Vec<_>>());

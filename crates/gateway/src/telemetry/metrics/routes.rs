@@ -9,7 +9,7 @@ use evenkeel::{Counts, Ending, Reason, Refreshed, Rung, Skipped};
 use super::{Scrape, out::Out, reach::Reach};
 use crate::{
     proxy::{Route, Validated, Why},
-    telemetry::{coverage, series},
+    telemetry::{coverage, exercises, series},
 };
 
 impl Scrape<'_> {
@@ -42,6 +42,7 @@ impl Scrape<'_> {
                 .map(move |(rung, why, count)| (vec![*route, rung.as_str(), why.as_str()], count))
         });
         out.write(&series::SKIPPED, skipped)?;
+        out.write(&series::EXERCISES, exercises::all(&self.app))?;
         let not_kept = self
             .app
             .routes

@@ -19,6 +19,7 @@ mod keep;
 mod labels;
 mod limits;
 mod link;
+mod looked;
 mod outbound;
 mod pass;
 mod passing;

@@ -5,6 +5,8 @@
 mod caching;
 #[path = "e2e/kit.rs"]
 mod kit;
+#[path = "every_key/ladder.rs"]
+mod ladder;
 #[path = "every_key/load.rs"]
 mod load;
 #[path = "every_key/retries.rs"]
@@ -224,6 +226,8 @@ const CHECKS: &[(&str, &str, Check)] = &[
     ("routes.match", "method", check!(method())),
     ("routes.match", "header", check!(header())),
     ("routes.ladder", "stale", check!(stale())),
+    ("routes.ladder", "alternate", check!(ladder::alternate())),
+    ("routes", "exercise", check!(ladder::exercise())),
     (
         "routes.ladder",
         "default",

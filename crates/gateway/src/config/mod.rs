@@ -10,6 +10,7 @@ pub mod diag;
 mod forwarding;
 mod gateway;
 pub mod keys;
+mod ladder;
 mod network;
 pub mod pattern;
 mod probe;
@@ -28,10 +29,11 @@ pub use dependency::{Breaker, Dependency, Resource, Upstream};
 pub use diag::{Diagnostics, Places};
 pub use forwarding::{Class, OtherMethods};
 pub use gateway::{AccessLog, Gateway};
+pub use ladder::{Alternate, DefaultAnswer, Rung};
 pub use network::{NETWORKS_MAX, Network};
 pub use probe::HealthProbe;
 pub use rewrite::{CHANGES_MAX, FieldChanges, Rewrite};
-pub use route::{DefaultAnswer, KeepIf, Route, Rung, ScopePart};
+pub use route::{KeepIf, Route, ScopePart};
 
 use reader::Reader;
 use toml::de::{DeTable, DeValue};
@@ -173,7 +175,11 @@ fn read(reader: &mut Reader<'_>, document: &DeTable<'_>) -> Option<Contract> {
             let place = format!("routes[{index}]");
             reader.diagnostics.name_route(index, route::name_of(value));
             if let Some(fields) = reader.open(place.clone(), value, keys::ROUTE) {
-                let route = route::read(&names, &routes, fields);
+                let known = ladder::Known {
+                    names: &names,
+                    read: &dependencies,
+                };
+                let route = route::read(known, &routes, fields);
                 if let Some(route) = &route {
                     refresh::check_beside(reader, &place, route, &dependencies);
                 }

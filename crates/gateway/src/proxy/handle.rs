@@ -3,7 +3,7 @@
 //! It refuses what could be read in two ways before anything else happens.
 
 use std::sync::{
-    Arc,
+    Arc, OnceLock,
     atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
@@ -27,6 +27,7 @@ use hyper::body::Incoming;
 use parking_lot::Mutex;
 
 use super::{
+    alternate::Asking,
     app::App,
     authority,
     cached::Cached,
@@ -49,7 +50,7 @@ use crate::telemetry::{AccessedRequest, CameTo};
 
 /// Answers one request.
 pub(crate) async fn handle(app: &App, peer: &Arc<Peer>, request: Request<Incoming>) -> Response<Watched> {
-    let _in_flight = InFlight::begin(&app.in_flight);
+    let _in_flight = InFlight::begin(&app.process.in_flight);
     let (head, body) = request.into_parts();
     // It is written when it is dropped, wherever this is left.
     let mut record = app
@@ -94,7 +95,7 @@ async fn answer(
             upload::leave(body, is_expecting);
             return answered;
         }
-        Ok(Asked::Pass(passed)) => match passed.answer(body, &app.labels).await {
+        Ok(Asked::Pass(passed)) => match passed.answer(body, &app.process.labels).await {
             Ok((response, came_to)) => return (response, Some(came_to)),
             Err((kind, detail)) => return (misdirected(app, kind, Some(detail)), None),
         },
@@ -112,14 +113,15 @@ async fn answer(
 }
 
 fn misdirected(app: &App, kind: ProblemKind, detail: Option<&str>) -> Response<Outbound> {
-    app.note_misdirected(kind);
+    app.process.note_misdirected(kind);
     refuse::misdirected(kind, detail)
 }
 
 /// Makes the call of a read and answers with its end.
 async fn read(app: &App, exchange: &Arc<Exchange>, whose: Whose) -> (Response<Outbound>, Option<CameTo>) {
+    let asking = Asking::of(exchange, whose);
     if let Some((cache, cached)) = exchange.route.cache.as_ref().zip(exchange.cached.as_ref()) {
-        return read_cached(app, exchange, cache, cached).await;
+        return read_cached(app, exchange, asking, (cache, cached)).await;
     }
     let usable = |held: &Reply| exchange.may_be_given(held);
     let target = exchange
@@ -137,10 +139,10 @@ async fn read(app: &App, exchange: &Arc<Exchange>, whose: Whose) -> (Response<Ou
     let is_own = shares && exchange.is_one_callers_own();
     let usable: Usable<'_, Reply> = Some(&usable);
     let end = match (exchange.repeats(), is_own) {
-        (false, false) => guard.call_work(whose, target, usable, work).await,
-        (false, true) => guard.call_alone(whose, target, usable, work).await,
-        (true, false) => guard.call_repeatable_work(whose, target, usable, work).await,
-        (true, true) => guard.call_repeatable_alone(whose, target, usable, work).await,
+        (false, false) => guard.call_work(asking, target, usable, work).await,
+        (false, true) => guard.call_alone(asking, target, usable, work).await,
+        (true, false) => guard.call_repeatable_work(asking, target, usable, work).await,
+        (true, true) => guard.call_repeatable_alone(asking, target, usable, work).await,
     };
     ended(app, exchange, end)
 }
@@ -149,13 +151,13 @@ async fn read(app: &App, exchange: &Arc<Exchange>, whose: Whose) -> (Response<Ou
 async fn read_cached(
     app: &App,
     exchange: &Arc<Exchange>,
-    cache: &HttpCache,
-    cached: &Cached,
+    asking: Asking,
+    (cache, cached): (&HttpCache, &Cached),
 ) -> (Response<Outbound>, Option<CameTo>) {
     if cached.looked.request().directives.only_if_cached
         && cached.first(cache, exchange.route.engine.now().mono) == Decision::OnlyIfCached
     {
-        app.note_misdirected(ProblemKind::NothingKept);
+        app.process.note_misdirected(ProblemKind::NothingKept);
         return (refuse::nothing_kept(), None);
     }
     let bring = |moment, now| exchange.bring(cache, cached, moment, now);
@@ -172,7 +174,9 @@ async fn read_cached(
         async move { work.attempt(permit).await }
     };
     let guard = &exchange.route.guard;
-    let end = guard.call_held(&bring, together, Some(&usable), work).await;
+    let end = guard
+        .call_held(asking, "", &bring, together, Some(&usable), work)
+        .await;
     ended(app, exchange, end)
 }
 
@@ -187,7 +191,7 @@ fn ended(
         .access
         .as_ref()
         .map(|_| CameTo::of(&exchange.route.name, &end));
-    let mut response = respond(exchange, end, &app.labels);
+    let mut response = respond(exchange, end, &app.process.labels);
     if exchange.repeats() {
         repeat::mark(&mut response);
     }
@@ -307,6 +311,8 @@ fn prepare(app: &App, peer: &Arc<Peer>, mut request: http::request::Parts) -> Re
         handed: Mutex::new(Handed::default()),
         connected: AtomicBool::new(false),
         cached,
+        instead: None,
+        alternate: OnceLock::new(),
     });
     Ok(Asked::Read(exchange, whose))
 }

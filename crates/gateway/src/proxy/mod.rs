@@ -2,11 +2,13 @@
 //! It exists so that the gateway stays thin: HTTP in, a call through a guard, HTTP out.
 //! It refuses to have a breaker, a limit, an age or a ladder of its own.
 
+mod alternate;
 mod app;
 mod authority;
 mod buffers;
 mod cached;
 mod caching;
+mod current;
 mod exchange;
 mod forward;
 mod framing;
@@ -22,6 +24,7 @@ mod pass;
 mod passing;
 mod patient;
 mod peer;
+mod process;
 mod ready;
 mod refuse;
 mod repeat;
@@ -49,6 +52,8 @@ pub use upload::{LINGER, LINGER_BYTES};
 pub use upstream::{IDLE_MAX, SWEEP_EVERY};
 
 pub(crate) use authority::of_request;
+pub(crate) use current::Current;
 pub(crate) use keep::Why;
+pub(crate) use process::Process;
 pub(crate) use route::{Route, Validated};
 pub(crate) use server::{Connections, Stop, serve, serve_with};

@@ -2,7 +2,7 @@
 //! It exists because everybody can send `X-Forwarded-For`, and only the proxies in front of this one may.
 //! It refuses the word of peers that the contract does not list: what they say is replaced by what is known.
 
-use std::{fmt, net::IpAddr};
+use std::{fmt, net::IpAddr, sync::Arc};
 
 use http::{HeaderMap, HeaderName, HeaderValue, header::FORWARDED};
 
@@ -39,6 +39,15 @@ impl Peer {
             address: value(address.to_string()),
             forwarded: value(node),
             trusted,
+        }
+    }
+
+    /// Returns what is said about the same client where its word counts, or counts no more.
+    pub(crate) fn trusted_or_not(self: &Arc<Self>, address: IpAddr, trusted: bool) -> Arc<Self> {
+        if self.trusted == trusted {
+            Arc::clone(self)
+        } else {
+            Arc::new(Self::new(address, trusted))
         }
     }
 

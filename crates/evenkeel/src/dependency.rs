@@ -3,7 +3,7 @@
 //! It refuses to admit by itself: that is the engine's, see `evenkeel_core::Dependency`.
 
 use std::{
-    sync::{Arc, Weak},
+    sync::{Arc, OnceLock, Weak},
     time::Duration,
 };
 
@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 
 use crate::{
     breaker::BreakerBuilder,
-    counts::{AttemptCounters, Counters, RetryCounters, RetryCounts},
+    counts::RetryCounts,
     engine::{Engine, Resource},
     event::EventKind,
     hold::HoldSlot,
@@ -26,6 +26,9 @@ use crate::{
 };
 
 mod load;
+mod succession;
+
+use succession::{Before, Tally};
 
 /// The contract with a dependency, being written. Nothing is on unless declared.
 #[derive(Debug)]
@@ -34,6 +37,7 @@ pub struct DependencyBuilder {
     draft: DependencyDraft,
     uses: Vec<Resource>,
     pub(crate) synthetic: Option<Synthetic>,
+    before: Before,
 }
 
 impl DependencyBuilder {
@@ -46,6 +50,7 @@ impl DependencyBuilder {
             },
             uses: Vec::new(),
             synthetic: None,
+            before: Before::Nothing,
         }
     }
 
@@ -112,6 +117,7 @@ impl DependencyBuilder {
             && rows.is_empty()
             && self.uses.is_empty()
             && self.synthetic.is_none()
+            && self.before.is_nothing()
     }
 
     /// Checks the contract.
@@ -148,26 +154,29 @@ impl DependencyBuilder {
             Ok(contract) => problems.or(contract)?,
             Err(_) => return Err(problems),
         };
-        let line = contract
-            .queue()
-            .map(|rules| Arc::new(Line::new(*rules, self.engine.clone())));
+        let line = contract.queue().map(|rules| {
+            let known = self.before.state().and_then(|before| before.0.line.clone());
+            known.unwrap_or_else(|| Arc::new(Line::new(*rules, self.engine.clone())))
+        });
         let shared: Vec<Arc<Lines>> = self.uses.iter().map(|one| Arc::clone(&one.lines)).collect();
         for lines in &shared {
             line.iter().for_each(|line| lines.add(line));
         }
         let resources = self.uses.into_iter().map(|resource| resource.bulkhead).collect();
+        let (tally, hold) = self.before.words();
         Ok(Dependency(Arc::new_cyclic(|this| Inner {
             name: contract.name().into(),
-            seat: evenkeel_core::Dependency::new(contract, resources, self.engine.draw_seed()),
+            seat: match self.before.state() {
+                Some(before) => before.0.seat.successor(contract, resources),
+                None => evenkeel_core::Dependency::new(contract, resources, self.engine.draw_seed()),
+            },
             engine: self.engine,
-            attempts: Counters::new(),
-            transitions: Counters::new(),
-            ramp_steps: Counters::new(),
-            retries: RetryCounters::default(),
+            tally,
             line,
             shared,
-            hold: HoldSlot::default(),
+            hold,
             synthetic: self.synthetic,
+            newer: OnceLock::new(),
             this: Weak::clone(this),
         })))
     }
@@ -183,17 +192,16 @@ pub(crate) struct Inner {
     pub(crate) engine: Engine,
     /// Who is admitted.
     pub(crate) seat: evenkeel_core::Dependency<Locked<Steering>>,
-    attempts: AttemptCounters,
-    transitions: Counters<3>,
-    ramp_steps: Counters<6>,
-    pub(crate) retries: RetryCounters,
+    pub(crate) tally: Arc<Tally>,
     /// Those who wait for a permit; only where the contract has a queue.
     pub(crate) line: Option<Arc<Line>>,
     /// The queues on the resources that it draws on.
     shared: Vec<Arc<Lines>>,
-    pub(crate) hold: HoldSlot,
+    pub(crate) hold: Arc<HoldSlot>,
     /// What probes it although nobody asks.
     pub(crate) synthetic: Option<Synthetic>,
+    /// Who is asked in its place from now on.
+    newer: OnceLock<Dependency>,
     /// Itself, for the task that probes.
     pub(crate) this: Weak<Self>,
 }
@@ -224,6 +232,7 @@ impl Inner {
         asker: Asker,
         observe: bool,
     ) -> Result<Ticket<'_>, Refusal> {
+        let this = Self::newest(this);
         let (pass, changes) = this.seat.admit_as(criticality, now.mono, asker, observe);
         for change in changes {
             this.changed(change);
@@ -247,13 +256,13 @@ impl Inner {
     }
 
     pub(crate) fn attempted(&self, class: Class) {
-        self.attempts.add(class.index());
+        self.tally.attempts.add(class.index());
     }
 
     /// Counts and tells a change of the breaker's state, and the steps of the ramp since the last time.
     pub(crate) fn changed(&self, transition: Option<Transition>) {
         if let Some(transition) = transition {
-            self.transitions.add(transition.to as usize);
+            self.tally.transitions.add(transition.to as usize);
             self.engine.tell(&self.name, EventKind::Breaker(transition));
             self.call_all();
             if transition.to == State::Open {
@@ -261,7 +270,7 @@ impl Inner {
             }
         }
         for event in self.seat.ramp_events() {
-            self.ramp_steps.add(event.step as usize);
+            self.tally.ramp_steps.add(event.step as usize);
             self.engine.tell(&self.name, EventKind::Ramp(event));
             // Another stage has room for others.
             self.call_all();
@@ -367,7 +376,7 @@ impl Dependency {
     /// Returns how many attempts came to this class. Refusals by evenkeel itself are not attempts.
     #[must_use]
     pub fn attempts(&self, class: Class) -> u64 {
-        self.0.attempts.sum(class.index())
+        self.0.tally.attempts.sum(class.index())
     }
 
     /// Returns how many attempts were made and have ended.
@@ -379,7 +388,7 @@ impl Dependency {
     /// Returns how many further attempts were made after a failure, and how many the budget denied.
     #[must_use]
     pub fn retries(&self) -> RetryCounts {
-        self.0.retries.read()
+        self.0.tally.retries.read()
     }
 
     /// Returns until when retries and refreshes leave it alone, because it said that it is busy.
@@ -391,13 +400,13 @@ impl Dependency {
     /// Returns how often the breaker went over to this state.
     #[must_use]
     pub fn transitions(&self, to: State) -> u64 {
-        self.0.transitions.sum(to as usize)
+        self.0.tally.transitions.sum(to as usize)
     }
 
     /// Returns how often a recovery ramp made this step.
     #[must_use]
     pub fn ramp_steps(&self, step: RampStep) -> u64 {
-        self.0.ramp_steps.sum(step as usize)
+        self.0.tally.ramp_steps.sum(step as usize)
     }
 
     /// Returns what a successor of the same name and addresses should know: that it is open, where its ramp stands, what

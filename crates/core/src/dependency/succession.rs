@@ -48,6 +48,12 @@ impl<L: Exclusive<Steering>> Dependency<L> {
         }
     }
 
+    /// Tells whether one is a successor of the other.
+    #[must_use]
+    pub fn shares_state_with(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.steering, &other.steering)
+    }
+
     /// Has the rules of this contract hold from `now` on, for those too who ask a predecessor.
     ///
     /// A lower concurrency lets nobody in until fewer are in flight. Who is open stays open until the probe that was due, or

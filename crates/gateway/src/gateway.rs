@@ -8,10 +8,10 @@ use evenkeel::{Engine, Problems};
 use tokio::{net::TcpListener, task::JoinHandle};
 
 use crate::{
-    admin,
+    admin::{Admin, Token},
     config::{self, Contract},
     proxy::{App, Connections, Current, Limits, SWEEP_EVERY, Stop, serve, serve_with},
-    telemetry::{AccessLog, Log, Metrics},
+    telemetry::{AccessLog, LOOK_EVERY, Log, Metrics},
 };
 
 /// Connections to the administration port at once.
@@ -96,18 +96,23 @@ impl Gateway {
             connections.clone(),
             Arc::clone(&stop),
         ));
-        let metrics = Arc::new(Metrics::new(&current, &connections));
+        let metrics = Metrics::new(&current, &connections);
+        let administered = Arc::new(Admin::new(&current, metrics, Token::made_for(admin)));
         let admin_serving = tokio::spawn(serve_with(
             admin_listener,
             current.process().log.clone(),
             limits,
             Connections::new(ADMIN_CONNECTIONS),
             Arc::clone(&stop),
-            move |request| admin::answer(request, &metrics),
+            move |peer, request| {
+                let administered = Arc::clone(&administered);
+                async move { administered.answer(peer, request).await }
+            },
         ));
         let others = vec![
             admin_serving,
             tokio::spawn(every(SWEEP_EVERY, Arc::clone(&current), App::sweep)),
+            tokio::spawn(every(LOOK_EVERY, Arc::clone(&current), App::look)),
         ];
         Ok(Self {
             current,
@@ -151,6 +156,7 @@ impl Gateway {
     /// Stops: no new connections, answers under way are finished for as long as `drain`, and the rest is left to
     /// the end of the runtime. `true` if nothing was left.
     pub async fn stop(self, drain: Duration) -> bool {
+        self.current.process().note_stopping();
         self.stop.tell();
         self.connections.drained(drain).await
     }

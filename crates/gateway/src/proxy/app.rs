@@ -2,28 +2,26 @@
 //! It exists so that everything is built, or refused with every problem, before the first connection is taken.
 //! It refuses to open sockets; the server does.
 
-use std::{
-    net::IpAddr,
-    sync::{Arc, atomic::Ordering},
-    time::Duration,
-};
+use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use evenkeel::{BreakerBuilder, Dependency, Engine, Problems, Resource, http::Shelf};
-use evenkeel_core::{BreakerRules, OpenFor};
+use evenkeel_core::{BalanceStatus, BreakerRules, OpenFor};
 use evenkeel_http::hop::Via;
 
 use super::{
+    alternate::Alternate,
     health, labels,
     limits::Limits,
     passing::Passing,
     process::Process,
     route::{Common, Route},
+    seat::Spreading,
     served::{AllServed, Served},
     upstream::Upstream,
 };
 use crate::{
     config::{self, Breaker, Class, Contract, Network},
-    telemetry::{AccessLog, Blame, Outages},
+    telemetry::{self, AccessLog, Blame, Outages},
 };
 
 /// A gateway without its sockets, as one contract wants it.
@@ -96,7 +94,20 @@ impl App {
             else {
                 continue;
             };
-            match serve(route, dependency, upstream, &common) {
+            let named = |name: &str| {
+                dependencies
+                    .iter()
+                    .find(|(dependency, _)| dependency.name() == name)
+            };
+            let alternate = match route.alternate().map(|alternate| named(&alternate.name)) {
+                None => None,
+                Some(Some((dependency, upstream))) => Some(Alternate {
+                    dependency: dependency.clone(),
+                    upstream: Arc::clone(upstream),
+                }),
+                Some(None) => continue,
+            };
+            match serve(route, dependency, upstream, alternate, &common) {
                 Ok(built) => {
                     let number = served.list.len();
                     served.router.add(&route.pattern, route.conditions.rank(), number);
@@ -189,6 +200,22 @@ impl App {
                 self.process.log.line(&line);
             }
         }
+        let now = self.process.engine.now();
+        for (dependency, upstream) in &self.dependencies {
+            for (at, event) in upstream.spreading().map(Spreading::take_news).unwrap_or_default() {
+                let line =
+                    telemetry::address_line(dependency.name(), upstream.labels(), now.wall_of(at), event);
+                self.process.log.line(&line);
+            }
+        }
+    }
+
+    /// Returns what the addresses of this dependency look like, in the order of the contract; `None` where there is one
+    /// and no rule to leave it out.
+    #[must_use]
+    pub fn addresses(&self, name: &str) -> Option<BalanceStatus> {
+        let (_, upstream) = self.dependencies.iter().find(|(known, _)| known.name() == name)?;
+        upstream.spreading().map(Spreading::status)
     }
 
     fn blame(&self, name: &str, class: Option<evenkeel::Class>) -> Blame {
@@ -203,6 +230,13 @@ impl App {
         if let Some(access) = &self.access {
             access.flush(at_most);
         }
+    }
+
+    /// Looks where every route stands. Called every [`crate::telemetry::LOOK_EVERY`].
+    pub(crate) fn look(&self) {
+        let routes: Vec<_> = self.served.list.iter().filter_map(Served::counts).collect();
+        let now = self.process.engine.now().mono;
+        drop(self.process.standing.look(now, &routes));
     }
 
     /// Looks after idle connections. Called every [`super::upstream::SWEEP_EVERY`].
@@ -220,7 +254,7 @@ impl App {
     /// Returns how many requests have arrived and have no answer yet.
     #[must_use]
     pub fn requests_in_flight(&self) -> usize {
-        self.process.in_flight.load(Ordering::Relaxed)
+        self.process.requests_in_flight()
     }
 }
 
@@ -229,10 +263,13 @@ fn serve(
     route: &config::Route,
     dependency: &Dependency,
     upstream: &Arc<Upstream>,
+    alternate: Option<Alternate>,
     common: &Common,
 ) -> Result<Served, Problems> {
     let reads = match route.class {
-        Class::Read => Some(Arc::new(Route::build(route, dependency, upstream, common)?)),
+        Class::Read => Some(Arc::new(Route::build(
+            route, dependency, upstream, alternate, common,
+        )?)),
         Class::Pass => None,
     };
     let passes = route
@@ -266,7 +303,7 @@ fn dependencies(
 ) -> Vec<(Dependency, Arc<Upstream>)> {
     let mut built = Vec::new();
     for dependency in &contract.dependencies {
-        let upstream = Upstream::new(dependency, workers);
+        let upstream = Upstream::new(dependency, engine, workers);
         let mut builder = engine.dependency(&dependency.name).timeout(dependency.timeout);
         if let Some(health) = &dependency.probe {
             builder = builder.probe_with(health::probe(dependency, health, &upstream));

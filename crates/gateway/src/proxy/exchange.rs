@@ -5,7 +5,7 @@
 
 use std::{
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -23,6 +23,7 @@ use http::{
 use parking_lot::Mutex;
 
 use super::{
+    alternate,
     buffers::Lease,
     cached::Cached,
     forward::{self, Sent},
@@ -31,10 +32,11 @@ use super::{
     peer::Peer,
     repeat,
     route::Route,
+    seat::{CameTo, Tried},
     stream::Stream,
     trouble::Trouble,
     upload::Upload,
-    upstream::Head,
+    upstream::{Head, Upstream},
     whole::{Reply, Whole, compact},
 };
 
@@ -48,8 +50,14 @@ pub(crate) struct Exchange {
     pub(super) handed: Mutex<Handed>,
     /// A connection was there and the request was written to it.
     pub(super) connected: AtomicBool,
+    /// The addresses of its dependency that it was sent to.
+    pub(super) tried: Tried,
     /// What the shelf has for it, on a route that caches.
     pub(super) cached: Option<Cached>,
+    /// The alternate, where it is asked in place of the route's own dependency.
+    pub(super) instead: Option<Arc<Upstream>>,
+    /// The exchange of the same request with the alternate, once that is asked.
+    pub(super) alternate: OnceLock<Arc<Self>>,
 }
 
 /// What the work hands to the call beside its result.
@@ -72,10 +80,13 @@ impl Exchange {
     pub(super) async fn attempt(&self, permit: Option<Permit<'static>>) -> Result<Reply, Trouble> {
         self.run(permit)
             .await
-            .inspect_err(|trouble| self.route.upstream.note(trouble))
+            .inspect_err(|trouble| self.upstream().note(trouble))
     }
 
     async fn run(&self, permit: Option<Permit<'static>>) -> Result<Reply, Trouble> {
+        if let Some(upstream) = &self.instead {
+            return self.run_instead(upstream, permit).await;
+        }
         let route = &self.route;
         let repeats = self.repeats();
         if repeats {
@@ -88,8 +99,8 @@ impl Exchange {
         }
         let head = route
             .upstream
-            .send(|| {
-                self.connected.store(true, Ordering::Relaxed);
+            .send(&self.tried, || {
+                self.note_connected();
                 forward::outgoing(
                     &self.request,
                     &self.authority,
@@ -101,9 +112,10 @@ impl Exchange {
                 )
             })
             .await?;
-        let Head { response, link } = head;
+        let Head { response, mut link } = head;
         let (mut parts, body) = response.into_parts();
-        let end = framing::check(&mut parts, Asked::of(&self.request.headers, route.keeps))?;
+        let end = framing::check(&mut parts, Asked::of(&self.request.headers, route.keeps))
+            .inspect_err(|_| link.came_to(CameTo::Failed))?;
         let home = Arc::clone(&route.upstream);
         let mut stream = Stream::new(body, link, home, permit, route.limits.stream_idle);
         if stream.length() == Some(0) {
@@ -265,6 +277,11 @@ impl Exchange {
         keep::judge(&received, &self.route.keep_if)
     }
 
+    /// Notes that a connection is there and the request is being written to it.
+    pub(super) fn note_connected(&self) {
+        self.connected.store(true, Ordering::Relaxed);
+    }
+
     /// Tells whether the answer is for the one who asks and nobody else, as far as the request says. Where requests steer,
     /// a reload is: it wants an attempt that begins now, not one that is under way.
     pub(super) fn asks_for_itself(&self, facts: &RequestFacts, steers: bool) -> bool {
@@ -293,13 +310,16 @@ impl Exchange {
     /// Prepares the fields of an answer for this side of the gateway.
     fn answered(&self, head: response::Parts) -> HeaderMap {
         let mut headers = self.received(head.headers, head.version);
+        if self.instead.is_some() {
+            alternate::disclaim(&mut headers);
+        }
         self.changed(&mut headers);
         headers
     }
 
     /// Makes the changes of the contract. None of them is about a field that is added here.
     pub(super) fn changed(&self, headers: &mut HeaderMap) {
-        self.route.upstream.rewrite.response.apply(headers);
+        self.upstream().rewrite.response.apply(headers);
     }
 
     fn received(&self, mut headers: HeaderMap, version: Version) -> HeaderMap {

@@ -3,7 +3,7 @@
 //! It refuses what could be read in two ways before anything else happens.
 
 use std::sync::{
-    Arc,
+    Arc, OnceLock,
     atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
@@ -27,6 +27,7 @@ use hyper::body::Incoming;
 use parking_lot::Mutex;
 
 use super::{
+    alternate::Asking,
     app::App,
     authority,
     cached::Cached,
@@ -39,6 +40,7 @@ use super::{
     respond::respond,
     route::Whose,
     router::has_dot_segment,
+    seat::Tried,
     served::Nobody,
     trouble::Trouble,
     upload,
@@ -118,8 +120,9 @@ fn misdirected(app: &App, kind: ProblemKind, detail: Option<&str>) -> Response<O
 
 /// Makes the call of a read and answers with its end.
 async fn read(app: &App, exchange: &Arc<Exchange>, whose: Whose) -> (Response<Outbound>, Option<CameTo>) {
+    let asking = Asking::of(exchange, whose);
     if let Some((cache, cached)) = exchange.route.cache.as_ref().zip(exchange.cached.as_ref()) {
-        return read_cached(app, exchange, cache, cached).await;
+        return read_cached(app, exchange, asking, (cache, cached)).await;
     }
     let usable = |held: &Reply| exchange.may_be_given(held);
     let target = exchange
@@ -137,10 +140,10 @@ async fn read(app: &App, exchange: &Arc<Exchange>, whose: Whose) -> (Response<Ou
     let is_own = shares && exchange.is_one_callers_own();
     let usable: Usable<'_, Reply> = Some(&usable);
     let end = match (exchange.repeats(), is_own) {
-        (false, false) => guard.call_work(whose, target, usable, work).await,
-        (false, true) => guard.call_alone(whose, target, usable, work).await,
-        (true, false) => guard.call_repeatable_work(whose, target, usable, work).await,
-        (true, true) => guard.call_repeatable_alone(whose, target, usable, work).await,
+        (false, false) => guard.call_work(asking, target, usable, work).await,
+        (false, true) => guard.call_alone(asking, target, usable, work).await,
+        (true, false) => guard.call_repeatable_work(asking, target, usable, work).await,
+        (true, true) => guard.call_repeatable_alone(asking, target, usable, work).await,
     };
     ended(app, exchange, end)
 }
@@ -149,8 +152,8 @@ async fn read(app: &App, exchange: &Arc<Exchange>, whose: Whose) -> (Response<Ou
 async fn read_cached(
     app: &App,
     exchange: &Arc<Exchange>,
-    cache: &HttpCache,
-    cached: &Cached,
+    asking: Asking,
+    (cache, cached): (&HttpCache, &Cached),
 ) -> (Response<Outbound>, Option<CameTo>) {
     if cached.looked.request().directives.only_if_cached
         && cached.first(cache, exchange.route.engine.now().mono) == Decision::OnlyIfCached
@@ -172,7 +175,9 @@ async fn read_cached(
         async move { work.attempt(permit).await }
     };
     let guard = &exchange.route.guard;
-    let end = guard.call_held(&bring, together, Some(&usable), work).await;
+    let end = guard
+        .call_held(asking, "", &bring, together, Some(&usable), work)
+        .await;
     ended(app, exchange, end)
 }
 
@@ -306,7 +311,10 @@ fn prepare(app: &App, peer: &Arc<Peer>, mut request: http::request::Parts) -> Re
         peer: Arc::clone(peer),
         handed: Mutex::new(Handed::default()),
         connected: AtomicBool::new(false),
+        tried: Tried::default(),
         cached,
+        instead: None,
+        alternate: OnceLock::new(),
     });
     Ok(Asked::Read(exchange, whose))
 }

@@ -16,13 +16,20 @@ use evenkeel_http::{facts::RequestFacts, hop::Via};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 
 use super::{
-    buffers::Buffers, caching, keep::Why, limits::Limits, repeat, trouble::Trouble, upstream::Upstream,
+    alternate::{Alternate, Asking, agrees},
+    buffers::Buffers,
+    caching,
+    keep::Why,
+    limits::Limits,
+    repeat,
+    trouble::Trouble,
+    upstream::Upstream,
     whole::Reply,
 };
 use crate::config::{self, KeepIf, Rung, ScopePart, pattern::Pattern};
 
 /// The guard of a route.
-pub(crate) type Guard = Read<Reply, Trouble, Whose>;
+pub(crate) type Guard = Read<Reply, Trouble, Asking>;
 
 /// What a key says beside the target: the scheme, the authority and the scope parts.
 #[derive(Debug)]
@@ -80,6 +87,8 @@ pub(crate) struct Route {
     pub(super) keeps: bool,
     pub(super) has_ladder: bool,
     pub(super) coalesces: bool,
+    /// Stand-ins are tried beside some live answers.
+    pub(crate) exercises: bool,
     /// Its dependency is asked once more after a failure.
     pub(super) retries: bool,
     pub(super) keep_if: KeepIf,
@@ -114,22 +123,23 @@ impl Route {
         route: &config::Route,
         dependency: &Dependency,
         upstream: &Arc<Upstream>,
+        alternate: Option<Alternate>,
         common: &Common,
     ) -> Result<Self, Problems> {
         let cache = route
             .caching
             .as_ref()
             .map(|caching| HttpCache::new(&common.shelf, caching::rules(route, caching)));
-        let rungs = rungs(route);
+        let (above, below) = rungs(route);
         let mut builder = common
             .engine
             .read::<Reply>(&route.name)
-            .scope::<Whose>()
+            .scope::<Asking>()
             .from(dependency)
             .deadline(route.deadline)
             .classify(Trouble::class)
             .class_of(Reply::class)
-            .ladder(rungs)
+            .ladder(above)
             .when_busy(route.when_busy)
             .criticality(route.criticality);
         let keeps = cache.is_none() && route.stale().is_some();
@@ -147,6 +157,9 @@ impl Route {
         if route.exact {
             builder = builder.exact();
         }
+        if let Some(ppm) = route.exercise {
+            builder = builder.exercise(ppm, |_rung, live, other| agrees(live, other));
+        }
         if let Some(soft) = route.refresh.soft_timeout {
             builder = builder.soft_timeout(soft);
         }
@@ -160,9 +173,21 @@ impl Route {
         if route.coalesce || cache.is_some() {
             builder = builder.coalesce().share_if(Reply::is_shareable);
         }
+        let guard = match alternate {
+            None => builder.build()?,
+            Some(alternate) => {
+                let dependency = alternate.dependency.clone();
+                builder
+                    .alternate_work(&dependency, move |asking, _key, _call, permit| {
+                        asking.ask(alternate.clone(), permit)
+                    })
+                    .ladder(below)
+                    .build()?
+            }
+        };
         Ok(Self {
             name: route.name.as_str().into(),
-            guard: builder.build()?,
+            guard,
             pattern: route.pattern.clone(),
             scope: route.scope.clone(),
             upstream: Arc::clone(upstream),
@@ -173,6 +198,7 @@ impl Route {
             keeps,
             has_ladder: !route.ladder.is_empty(),
             coalesces: route.coalesce,
+            exercises: route.exercise.is_some(),
             retries,
             keep_if: route.keep_if.clone(),
             max_body: route.max_body,
@@ -250,26 +276,35 @@ impl Route {
     }
 }
 
-/// The rungs of the contract. On a route that caches, a copy stands in where its origin permits it, contract or not;
-/// how old it may be is said by each copy.
-fn rungs(route: &config::Route) -> Vec<LadderRung<Reply>> {
-    if route.caching.is_none() {
-        return route.ladder.iter().map(rung).collect();
-    }
-    let others = route.ladder.iter().filter(|rung| !matches!(rung, Rung::Stale(_)));
-    std::iter::once(stale(Ladder::MAX_AGE_LIMIT))
-        .chain(others.map(rung))
-        .collect()
-}
+type Rungs = Vec<LadderRung<Reply>>;
 
-fn rung(rung: &Rung) -> LadderRung<Reply> {
-    match rung {
-        Rung::Stale(max_age) => stale(*max_age),
+/// The rungs of the contract above the alternate, or all of them, and those below it. On a route that caches, a copy
+/// stands in where its origin permits it, contract or not; how old it may be is said by each copy.
+fn rungs(route: &config::Route) -> (Rungs, Rungs) {
+    let caches = route.caching.is_some();
+    let rung = |rung: &Rung| match rung {
+        Rung::Stale(_) if caches => Some(stale(Ladder::MAX_AGE_LIMIT)),
+        Rung::Stale(max_age) => Some(stale(*max_age)),
+        Rung::Alternate(_) => None,
         Rung::Default(answer) => {
             let answer = Arc::new(answer.clone());
-            default(move || Reply::Default(Arc::clone(&answer)))
+            Some(default(move || Reply::Default(Arc::clone(&answer))))
         }
+    };
+    let mut halves = route.ladder.split(|rung| matches!(rung, Rung::Alternate(_)));
+    let mut half = || {
+        halves
+            .next()
+            .unwrap_or_default()
+            .iter()
+            .filter_map(rung)
+            .collect()
+    };
+    let (mut above, below): (Rungs, Rungs) = (half(), half());
+    if caches && route.stale().is_none() {
+        above.insert(0, stale(Ladder::MAX_AGE_LIMIT));
     }
+    (above, below)
 }
 
 /// Returns the value of a query parameter that is there exactly once and not empty.

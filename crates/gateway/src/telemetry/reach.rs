@@ -106,9 +106,19 @@ impl Reach {
     }
 
     pub(super) const fn skips(&self, rung: Rung, why: Skipped) -> bool {
-        self.keeps
-            && matches!(rung, Rung::Stale)
-            && matches!(why, Skipped::NoSnapshot | Skipped::TooOld | Skipped::Forbidden)
+        match rung {
+            Rung::Stale => {
+                self.keeps && matches!(why, Skipped::NoSnapshot | Skipped::TooOld | Skipped::Forbidden)
+            }
+            Rung::Alternate => {
+                self.has_alternate
+                    && matches!(
+                        why,
+                        Skipped::AtCapacity | Skipped::BreakerOpen | Skipped::NoTime | Skipped::Failed
+                    )
+            }
+            Rung::Live | Rung::Fresh | Rung::Default => false,
+        }
     }
 }
 

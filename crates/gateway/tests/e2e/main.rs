@@ -2,6 +2,9 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 mod accessed;
+mod addresses;
+mod administration;
+mod alternates;
 mod bodies;
 mod cache_answers;
 mod cache_failures;

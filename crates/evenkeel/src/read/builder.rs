@@ -564,9 +564,7 @@ impl<T, C, S> ReadBuilder<T, C, S> {
             share_if: self.share_if,
             weigh: self.weigh.unwrap_or_else(|| Box::new(|_| shared::guess::<T>())),
             default: self.default,
-            memory: self
-                .memory
-                .unwrap_or_else(|| Memory::new(Memory::<T>::BYTES_DEFAULT)),
+            memory: self.memory.unwrap_or_default(),
             hold,
             counters,
             flights: (contract.coalesce() || contract.refreshes()).then(|| Arc::new(Flights::new())),

@@ -17,6 +17,7 @@ mod ladder;
 pub mod lints;
 mod network;
 pub mod outside;
+pub mod page;
 pub mod pattern;
 mod probe;
 mod ramp;
@@ -26,8 +27,9 @@ mod retry;
 mod rewrite;
 pub mod room;
 mod route;
-mod spread;
+pub mod schema;
 pub mod sources;
+mod spread;
 pub mod units;
 
 pub use caching::Caching;

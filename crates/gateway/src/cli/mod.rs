@@ -6,6 +6,7 @@ mod check;
 mod demo;
 mod explain;
 mod files;
+mod schema;
 mod serve;
 
 use std::{ffi::OsString, io::Write as _, path::PathBuf, process::ExitCode};
@@ -69,6 +70,14 @@ Exit status: 0 explained, 2 there is no such code.")]
         /// The word in the brackets of a problem or warning
         code: Option<String>,
     },
+    /// Print the JSON Schema of contracts, for editors
+    #[command(after_help = "\
+Examples:
+  evenkeel schema > contract.schema.json
+  #:schema contract.schema.json            the first line of a contract, for Taplo and editors that use it
+
+Exit status: 0 printed.")]
+    Schema,
     /// Watch an outage with and without a ladder, on this machine, in a few seconds
     #[command(after_help = "\
 Examples:
@@ -99,6 +108,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
                 json,
                 strict,
             } => check::run(&contract, check::How { json, strict }),
+            Verb::Schema => schema::run(),
             Verb::Explain { code } => explain::run(code.as_deref()),
             Verb::Demo { json, without_stale } => demo::run(json, without_stale),
         },

@@ -6,7 +6,12 @@ mod check;
 mod demo;
 mod explain;
 mod files;
+mod hold;
+mod remote;
+mod screen;
 mod serve;
+mod status;
+mod steer;
 
 use std::{ffi::OsString, io::Write as _, path::PathBuf, process::ExitCode};
 
@@ -69,6 +74,8 @@ Exit status: 0 explained, 2 there is no such code.")]
         /// The word in the brackets of a problem or warning
         code: Option<String>,
     },
+    #[command(flatten)]
+    Steer(steer::Verb),
     /// Watch an outage with and without a ladder, on this machine, in a few seconds
     #[command(after_help = "\
 Examples:
@@ -94,6 +101,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     match Arguments::try_parse_from(arguments) {
         Ok(arguments) => match arguments.verb {
             Verb::Serve { contract } => serve::run(&contract),
+            Verb::Steer(verb) => verb.run(),
             Verb::Check {
                 contract,
                 json,

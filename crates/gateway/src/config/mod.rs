@@ -26,8 +26,9 @@ mod retry;
 mod rewrite;
 pub mod room;
 mod route;
-mod spread;
 pub mod sources;
+mod spread;
+mod steering;
 pub mod units;
 
 pub use caching::Caching;
@@ -42,6 +43,7 @@ pub use probe::HealthProbe;
 pub use rewrite::{CHANGES_MAX, FieldChanges, Rewrite, RewriteHost};
 pub use route::{KeepIf, Route, ScopePart};
 pub use spread::Spread;
+pub use steering::Steering;
 
 use std::path::{Path, PathBuf};
 

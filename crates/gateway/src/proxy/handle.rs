@@ -192,6 +192,9 @@ fn ended(
         .access
         .as_ref()
         .map(|_| CameTo::of(&exchange.route.name, &end));
+    if let Ok(answer) = &end {
+        exchange.route.note_age(answer);
+    }
     let mut response = respond(exchange, end, &app.process.labels);
     if exchange.repeats() {
         repeat::mark(&mut response);

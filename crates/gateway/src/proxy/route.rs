@@ -21,6 +21,7 @@ use super::{
     caching,
     keep::Why,
     limits::Limits,
+    oldest::Oldest,
     repeat,
     trouble::Trouble,
     upstream::Upstream,
@@ -100,6 +101,8 @@ pub(crate) struct Route {
     ignored_cookies: IgnoredCookies,
     not_kept: [AtomicU64; Why::COUNT],
     validations: [AtomicU64; Validated::ALL.len()],
+    /// The age of the copies that it gives in place of live answers.
+    pub(crate) oldest: Oldest,
     turns: AtomicU32,
 }
 
@@ -210,6 +213,7 @@ impl Route {
             ignored_cookies: route.ignored_cookies.clone(),
             not_kept: std::array::from_fn(|_| AtomicU64::new(0)),
             validations: std::array::from_fn(|_| AtomicU64::new(0)),
+            oldest: Oldest::default(),
             turns: AtomicU32::new(0),
         })
     }

@@ -15,6 +15,8 @@ mod load;
 mod retries;
 #[path = "every_key/room.rs"]
 mod room;
+#[path = "every_key/steering.rs"]
+mod steering;
 
 use std::{collections::BTreeSet, future::Future, pin::Pin, process::Command, time::Duration};
 
@@ -43,6 +45,13 @@ const CHECKS: &[(&str, &str, Check)] = &[
     ("gateway", "drain", check!(drain())),
     ("gateway", "access_log", check!(access_log())),
     ("gateway", "trusted_peers", check!(trusted_peers())),
+    ("gateway", "state", check!(steering::state())),
+    (
+        "gateway",
+        "admin_token_file",
+        check!(steering::admin_token_file()),
+    ),
+    ("gateway", "metrics", check!(steering::metrics())),
     ("resources.<name>", "concurrency", check!(resource())),
     ("dependencies.<name>", "urls", check!(urls())),
     ("dependencies.<name>", "urls", check!(addresses::urls())),

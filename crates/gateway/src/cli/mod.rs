@@ -6,8 +6,13 @@ mod check;
 mod demo;
 mod explain;
 mod files;
+mod hold;
+mod remote;
 mod schema;
+mod screen;
 mod serve;
+mod status;
+mod steer;
 
 use std::{ffi::OsString, io::Write as _, path::PathBuf, process::ExitCode};
 
@@ -78,6 +83,8 @@ Examples:
 
 Exit status: 0 printed.")]
     Schema,
+    #[command(flatten)]
+    Steer(steer::Verb),
     /// Watch an outage with and without a ladder, on this machine, in a few seconds
     #[command(after_help = "\
 Examples:
@@ -103,6 +110,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     match Arguments::try_parse_from(arguments) {
         Ok(arguments) => match arguments.verb {
             Verb::Serve { contract } => serve::run(&contract),
+            Verb::Steer(verb) => verb.run(),
             Verb::Check {
                 contract,
                 json,

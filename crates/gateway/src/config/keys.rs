@@ -15,6 +15,9 @@ pub const GATEWAY: &[&str] = &[
     "drain",
     "access_log",
     "trusted_peers",
+    "state",
+    "admin_token_file",
+    "metrics",
 ];
 /// Keys of `[resources.<name>]`.
 pub const RESOURCE: &[&str] = &["concurrency"];

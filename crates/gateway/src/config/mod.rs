@@ -30,6 +30,7 @@ mod route;
 pub mod schema;
 pub mod sources;
 mod spread;
+mod steering;
 pub mod units;
 
 pub use caching::Caching;
@@ -44,6 +45,7 @@ pub use probe::HealthProbe;
 pub use rewrite::{CHANGES_MAX, FieldChanges, Rewrite, RewriteHost};
 pub use route::{KeepIf, Route, ScopePart};
 pub use spread::Spread;
+pub use steering::Steering;
 
 use std::path::{Path, PathBuf};
 

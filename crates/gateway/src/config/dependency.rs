@@ -15,6 +15,7 @@ use http::Uri;
 
 use super::{
     across::Asker,
+    classify::{self, Classify},
     keys,
     probe::{self, HealthProbe},
     ramp,
@@ -66,6 +67,8 @@ pub struct Dependency {
     pub abandoned: Option<u32>,
     /// Whether a read is sent once more whose idle connection ends before any answer.
     pub resend: bool,
+    /// What its answers mean, where that differs from the usual.
+    pub classify: Classify,
     /// What is changed of its messages.
     pub rewrite: Rewrite,
 }
@@ -209,6 +212,7 @@ pub(super) fn read(
     let abandoned = fields.integer("abandoned", 1, 1_000_000, "50");
     let is_limited = concurrency.is_some() || learned_limit.is_some() || !uses.is_empty();
     let queue = room::read_queue(&mut fields, pressed, is_limited);
+    let classify = classify::read(&mut fields);
     let resend = fields.boolean("resend").unwrap_or(true);
     let draft = DependencyDraft {
         name: name.clone(),
@@ -223,7 +227,7 @@ pub(super) fn read(
         retry,
         queue,
         abandoned,
-        rows: Vec::new(),
+        rows: classify.rows.clone(),
     };
     if let Err(found) = draft.check() {
         fields.absorb(found);
@@ -243,6 +247,7 @@ pub(super) fn read(
         queue,
         abandoned,
         resend,
+        classify,
         rewrite,
     })
 }

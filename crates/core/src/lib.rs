@@ -133,6 +133,7 @@ mod breaker;
 mod bulkhead;
 mod call;
 mod class;
+pub mod codes;
 mod contract;
 mod criticality;
 mod deadline;

@@ -8,7 +8,7 @@ use evenkeel_core::{Class, Outage, Row, Table, Verdict};
 use http::StatusCode;
 
 use super::{
-    keys,
+    keys, lints,
     reader::{Fields, shown},
 };
 
@@ -108,7 +108,8 @@ fn statuses(fields: &mut Fields<'_, '_>) -> Vec<(StatusCode, Class)> {
         return Vec::new();
     };
     let Some(table) = value.get_ref().as_table() else {
-        fields.problem(
+        fields.lint(
+            lints::WRONG_TYPE,
             "classify",
             &shown(value),
             "a table of statuses and what they are",
@@ -284,7 +285,7 @@ mod tests {
             ),
         ] {
             let shown = read(dependency).unwrap_err();
-            let seen = format!("error: dependencies.d.{seen}");
+            let seen = format!("]: dependencies.d.{seen}");
             assert!(shown.contains(&seen), "{seen} is missing from\n{shown}");
             assert!(shown.contains(allowed), "{allowed} is missing from\n{shown}");
         }

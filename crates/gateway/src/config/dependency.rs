@@ -9,14 +9,14 @@ use std::{
 
 use evenkeel_core::{
     BreakerRules, DependencyDraft, LimitRules, OpenFor, Over, QueueRules, RampRules, Ratio, RetryRules,
-    SlowRatio,
+    SlowRatio, codes,
 };
 use http::Uri;
 
 use super::{
     across::Asker,
     classify::{self, Classify},
-    keys,
+    keys, lints,
     probe::{self, HealthProbe},
     ramp,
     reader::{Fields, listed},
@@ -164,7 +164,8 @@ pub(super) fn read(
             } else {
                 listed(&known)
             };
-            fields.problem(
+            fields.lint(
+                lints::UNKNOWN_NAME,
                 "uses",
                 &format!("\"{used}\""),
                 &allowed,
@@ -172,7 +173,8 @@ pub(super) fn read(
             );
         }
         if uses.iter().take(index).any(|earlier| earlier == used) {
-            fields.problem(
+            fields.lint(
+                lints::LISTED_TWICE,
                 "uses",
                 &format!("\"{used}\" twice"),
                 "each resource once",
@@ -193,7 +195,8 @@ pub(super) fn read(
         && said > route.deadline
     {
         let shown = show_duration(route.deadline);
-        fields.problem(
+        fields.lint(
+lints::TIMEOUT_PAST_DEADLINE,
             "timeout",
             &format!(
                 "\"{}\", longer than the deadline of {} ({shown})",
@@ -208,7 +211,7 @@ pub(super) fn read(
     let probe = probe::read(&mut fields, is_broken_off);
     let ramp = ramp::read_ramp(&mut fields, is_broken_off);
     let learned_limit = ramp::read_learned_limit(&mut fields);
-    let retry = retry::read(&mut fields, pressed);
+    let retry = retry::read(&mut fields, pressed, timeout);
     let abandoned = fields.integer("abandoned", 1, 1_000_000, "50");
     let is_limited = concurrency.is_some() || learned_limit.is_some() || !uses.is_empty();
     let queue = room::read_queue(&mut fields, pressed, is_limited);
@@ -270,7 +273,8 @@ fn upstreams(fields: &mut Fields<'_, '_>) -> Option<Vec<Upstream>> {
     for url in &urls {
         match address(url) {
             Ok(upstream) if read.contains(&upstream) => {
-                fields.problem(
+                fields.lint(
+                    lints::LISTED_TWICE,
                     "urls",
                     &format!("\"{url}\" twice"),
                     "each address once",
@@ -335,7 +339,8 @@ fn breaker(fields: &mut Fields<'_, '_>) -> Breaker {
         return Breaker::Off;
     }
     if value.get_ref().as_table().is_none() {
-        fields.problem(
+        fields.lint(
+            lints::WRONG_TYPE,
             "breaker",
             &super::reader::shown(value),
             "\"off\", or a table of rules",
@@ -400,7 +405,8 @@ fn window(fields: &mut Fields<'_, '_>) -> Over {
     let span = fields.duration("window", "\"10s\"");
     let calls = fields.integer("window_calls", 1, 100_000, "100");
     if let (Some(span), Some(_)) = (span, calls) {
-        fields.problem(
+        fields.lint(
+            codes::NO_EFFECT,
             "window_calls",
             &format!("set beside `window` ({})", show_duration(span)),
             "a window of time or one of calls",
@@ -415,7 +421,8 @@ fn slow(fields: &mut Fields<'_, '_>, ratio: Ratio) -> Option<SlowRatio> {
     let after = fields.duration("slow_after", "\"500ms\"");
     let share = fields.share_ppm("slow_ratio", "\"50%\"");
     if fields.has("slow_ratio") && !fields.has("slow_after") {
-        fields.problem(
+        fields.lint(
+            codes::NO_EFFECT,
             "slow_ratio",
             "set without `slow_after`",
             "a share of calls that take longer than `slow_after`",

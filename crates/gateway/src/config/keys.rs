@@ -3,7 +3,7 @@
 //! It refuses nothing by itself; the reader refuses what is not listed here.
 
 /// Keys at the top of the file.
-pub const ROOT: &[&str] = &["gateway", "resources", "dependencies", "routes"];
+pub const ROOT: &[&str] = &["include", "gateway", "resources", "dependencies", "routes"];
 /// Keys of `[gateway]`.
 pub const GATEWAY: &[&str] = &[
     "listen",
@@ -120,6 +120,8 @@ pub const ROUTE: &[&str] = &[
 pub const MATCH: &[&str] = &["path", "host", "method", HEADER];
 /// The key of `match` that is a table of fields.
 pub const HEADER: &str = "header";
+/// The keys whose tables have free names in them: `env` and `file` are names there, and no references.
+pub const FREE_NAMES: &[&str] = &[HEADER, "set_request", "set_response"];
 /// Keys of one rung of `ladder`; exactly one of them.
 pub const RUNG: &[&str] = &["stale", "alternate", "default"];
 /// Keys of the `default` rung.

@@ -2,6 +2,7 @@
 //! It exists because a service often lives under another name or path than the one that its users see.
 //! It refuses to touch the fields that frame a message, name a hop or say what an answer is: those are the gateway's.
 
+use evenkeel_core::codes;
 use evenkeel_http::{
     cache_status::CACHE_STATUS, degraded::DEGRADED, freshness::X_DATA_FRESHNESS, hop::HOP_BY_HOP,
     proxy_status::PROXY_STATUS,
@@ -12,7 +13,7 @@ use http::{
     uri::Authority,
 };
 
-use super::{keys, pattern::Pattern, reader::Fields};
+use super::{dangers, keys, lints, pattern::Pattern, reader::Fields};
 
 /// What is changed of the messages of one dependency. Without anything written down they pass as they are.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -90,7 +91,8 @@ pub(super) fn read(fields: &mut Fields<'_, '_>) -> Rewrite {
     ] {
         for name in &changes.remove {
             if changes.set.iter().any(|(other, _)| other == name) {
-                inner.problem(
+                inner.lint(
+                    codes::NO_EFFECT,
                     remove,
                     &format!("\"{name}\", which `{set}` sets"),
                     "fields that are not set: setting one replaces what was there",
@@ -171,7 +173,8 @@ fn values(fields: &mut Fields<'_, '_>, key: &'static str) -> Vec<(HeaderName, He
     };
     let Some(table) = value.get_ref().as_table() else {
         let seen = super::reader::shown(value);
-        fields.problem(
+        fields.lint(
+            lints::WRONG_TYPE,
             key,
             &seen,
             "a table of names and values",
@@ -215,7 +218,8 @@ fn name(fields: &mut Fields<'_, '_>, key: &str, text: &str, example: &str) -> Op
     let name = HeaderName::from_bytes(text.as_bytes()).ok();
     let name = name.filter(|name| !is_the_gateways(name));
     if name.is_none() {
-        fields.problem(
+        fields.lint(
+            dangers::of_field(text),
             key,
             &format!("\"{}\"", text.escape_debug()),
             "names of fields, but none that frames a message, names a hop or says what an answer is",
@@ -238,6 +242,7 @@ fn is_the_gateways(name: &HeaderName) -> bool {
         PROXY_STATUS,
         DEGRADED,
         X_DATA_FRESHNESS,
+        dangers::RETRIED,
     ];
     own.contains(name) || HOP_BY_HOP.contains(name) || name.as_str().starts_with("x-forwarded")
 }
@@ -351,7 +356,7 @@ mod tests {
             ),
         ] {
             let shown = read(rewrite).unwrap_err();
-            let seen = format!("error: {place}{key}");
+            let seen = format!("]: {place}{key}");
             assert!(shown.contains(&seen), "{seen} is missing from\n{shown}");
             assert!(shown.contains(allowed), "{allowed} is missing from\n{shown}");
         }

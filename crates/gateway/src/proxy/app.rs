@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     config::{self, Breaker, Class, Contract, Network},
-    telemetry::{AccessLog, Blame, Outages},
+    telemetry::{AccessLog, Blame, Outages, told},
 };
 
 /// A gateway without its sockets, as one contract wants it.
@@ -199,6 +199,10 @@ impl App {
                 self.process.log.line(&line);
             }
         }
+        let now = self.process.engine.now();
+        for (route, turn) in self.process.standing.turned() {
+            self.process.log.line(&told(&route, &turn, now));
+        }
     }
 
     fn blame(&self, name: &str, class: Option<evenkeel::Class>) -> Blame {
@@ -219,7 +223,7 @@ impl App {
     pub(crate) fn look(&self) {
         let routes: Vec<_> = self.served.list.iter().filter_map(Served::counts).collect();
         let now = self.process.engine.now().mono;
-        drop(self.process.standing.look(now, &routes));
+        self.process.standing.look(now, &routes);
     }
 
     /// Looks after idle connections and windows of counters. Called every [`super::upstream::SWEEP_EVERY`].

@@ -7,7 +7,7 @@ use std::fmt;
 use evenkeel::{BreakerRules, Cause, Class, Dependency, Now, RampStep, State};
 
 use super::{Scrape, out::Out};
-use crate::telemetry::series;
+use crate::telemetry::{addresses, series};
 
 impl Scrape<'_> {
     pub(super) fn dependencies(&self, out: &mut Out<'_>) -> fmt::Result {
@@ -22,6 +22,7 @@ impl Scrape<'_> {
         });
         out.write(&series::ATTEMPTS, attempts)?;
         self.waits_and_retries(out)?;
+        addresses::write(&self.app, out)?;
         let state = all().flat_map(|dependency| {
             let now = dependency.status().state;
             now.into_iter().flat_map(move |now| {

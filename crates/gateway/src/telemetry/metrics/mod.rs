@@ -18,7 +18,7 @@ use prometheus_client::{
     registry::Registry,
 };
 
-use self::out::Out;
+pub(super) use self::out::Out;
 use crate::proxy::{App, Connections, Current};
 
 /// Exports the series of one gateway.

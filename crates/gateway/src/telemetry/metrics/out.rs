@@ -17,7 +17,7 @@ use crate::telemetry::{
 type Labels<'v> = Vec<&'v str>;
 
 /// Writes series after series.
-pub(super) struct Out<'e>(DescriptorEncoder<'e>);
+pub(in crate::telemetry) struct Out<'e>(DescriptorEncoder<'e>);
 
 impl<'e> Out<'e> {
     pub(super) const fn new(encoder: DescriptorEncoder<'e>) -> Self {
@@ -25,7 +25,7 @@ impl<'e> Out<'e> {
     }
 
     /// Writes a counter or a gauge of whole numbers.
-    pub(super) fn write<'v>(
+    pub(in crate::telemetry) fn write<'v>(
         &mut self,
         series: &Series,
         values: impl Iterator<Item = (Labels<'v>, u64)>,

@@ -26,8 +26,8 @@ mod retry;
 mod rewrite;
 pub mod room;
 mod route;
-mod spread;
 pub mod sources;
+mod spread;
 pub mod units;
 
 pub use caching::Caching;

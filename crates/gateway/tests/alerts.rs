@@ -175,7 +175,7 @@ fn case_067_flapping_is_one_notification_and_a_long_outage_one_that_resolves() {
         let address = ([127, 0, 0, 1], 1).into();
         let rules = alerts(&contract(address, "", ladder), EVERY).to_rules("contract.toml");
         let is_open = |second: u64| match second {
-            60..360 => (second / 5) % 2 == 0,
+            60..360 => (second / 5).is_multiple_of(2),
             960..1560 => true,
             _ => false,
         };

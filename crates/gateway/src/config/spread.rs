@@ -190,7 +190,7 @@ mod tests {
             ),
         ] {
             let shown = read(&dependency).unwrap_err();
-            let seen = format!("error: dependencies.d.{seen}");
+            let seen = format!("]: dependencies.d.{seen}");
             assert!(shown.contains(&seen), "{seen} is missing from\n{shown}");
             assert!(shown.contains(allowed), "{allowed} is missing from\n{shown}");
         }

@@ -11,6 +11,7 @@
 //! | [`telemetry`] | series and log lines |
 //! | [`alerts`] | rules of Prometheus made of a contract, and their tests |
 //! | [`cli`] | the verbs of the `evenkeel` program |
+//! | [`explain`] | what is in force on each route, and what an outage would leave |
 //! | [`demo`] | what an outage looks like with and without a ladder |
 
 pub mod admin;
@@ -18,6 +19,7 @@ pub mod alerts;
 pub mod cli;
 pub mod config;
 pub mod demo;
+pub mod explain;
 mod gateway;
 pub mod proxy;
 pub mod steering;

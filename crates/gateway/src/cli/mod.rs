@@ -8,6 +8,7 @@ mod demo;
 mod explain;
 mod files;
 mod hold;
+mod init;
 mod remote;
 mod schema;
 mod screen;
@@ -52,6 +53,7 @@ address in use.")]
 Examples:
   evenkeel check contract.toml
   evenkeel check --strict contract.toml    warnings are problems
+  evenkeel check --explain contract.toml   what is in force, and what an outage would leave
   evenkeel check --json contract.toml      a list for programs, see docs/reference/check.md
 
 Exit status: 0 no problem (there may be warnings), 1 problems, 2 the file cannot be read.")]
@@ -64,6 +66,25 @@ Exit status: 0 no problem (there may be warnings), 1 problems, 2 the file cannot
         /// Make every warning a problem
         #[arg(long)]
         strict: bool,
+        /// Print what is in force on each route, and what would be served if a dependency were gone
+        #[arg(long)]
+        explain: bool,
+    },
+    /// Write a contract to start from
+    #[command(after_help = "\
+Examples:
+  evenkeel init                    writes contract.toml
+  evenkeel init shop.toml
+  evenkeel init --force shop.toml  in place of what is there
+
+Exit status: 0 written, 1 the file is there already, 2 it cannot be written.")]
+    Init {
+        /// Where to write it
+        #[arg(default_value = "contract.toml")]
+        path: PathBuf,
+        /// Write in place of a file that is there
+        #[arg(long)]
+        force: bool,
     },
     /// Say what is meant by the code of a problem, and show it mended
     #[command(after_help = "\
@@ -138,7 +159,16 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
                 contract,
                 json,
                 strict,
-            } => check::run(&contract, check::How { json, strict }),
+                explain,
+            } => check::run(
+                &contract,
+                check::How {
+                    json,
+                    strict,
+                    explain,
+                },
+            ),
+            Verb::Init { path, force } => init::run(&path, force),
             Verb::Schema => schema::run(),
             Verb::Explain { code } => explain::run(code.as_deref()),
             Verb::Alerts {

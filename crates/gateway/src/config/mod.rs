@@ -39,6 +39,7 @@ pub use classify::{Classify, STATUSES_MAX};
 pub use conditions::{CONDITIONS_MAX, Conditions, Field, Host, Rank};
 pub use dependency::{Breaker, Dependency, Resource, Upstream};
 pub use diag::{Diagnostics, Places};
+pub(crate) use forwarding::keys_of_reads;
 pub use forwarding::{Class, OtherMethods};
 pub use gateway::{AccessLog, Gateway};
 pub use ladder::{Alternate, DefaultAnswer, Rung};

@@ -86,6 +86,7 @@ where
         let key;
         let (mut running, first) =
             Running::begin(&self.inner, None, usable, Asker::Traffic, self.criticality);
+        running.arrived(self.arrived);
         running.bring = Some(bring);
         running.may_outlive = true;
         let step = running.start(first);

@@ -314,6 +314,7 @@ struct Reach {
     cools_down: bool,
     revalidates: bool,
     has_fresh: bool,
+    is_protected: bool,
 }
 
 impl Reach {
@@ -354,6 +355,7 @@ impl Reach {
             cools_down: false,
             revalidates: false,
             has_fresh: false,
+            is_protected: false,
         }
     }
 
@@ -377,6 +379,7 @@ impl Reach {
             Reason::CoolDown => self.cools_down,
             Reason::Slow => self.has_soft_timeout,
             Reason::Revalidating => self.revalidates,
+            Reason::ProtectionUnavailable => return self.is_protected && ending == Ending::Refused,
             Reason::Busy | Reason::Fault | Reason::Held => false,
         };
         if matches!(reason, Reason::Slow | Reason::Revalidating) {
@@ -449,6 +452,7 @@ mod tests {
             cools_down: false,
             revalidates: false,
             has_fresh: false,
+            is_protected: false,
         };
         let reached = |reach: &Reach, reason| {
             [

@@ -63,8 +63,12 @@ pub(super) fn read(fields: &mut Fields<'_, '_>, conditions: &Conditions) -> Forw
             fields.problem(
                 "class",
                 &format!("\"{other}\""),
-                "\"read\", \"pass\": protect, operate and page are not built yet",
-                "write `class = \"pass\"`: it is forwarded, and nothing stands in for it",
+                "\"read\", \"pass\": operate and page are not built yet, and what protects is no class of a route",
+                if other == "protect" {
+                    "write what the answers mean, and `authorize = \"sso\"` beside it, with the authority under `[authorities.sso]`"
+                } else {
+                    "write `class = \"pass\"`: it is forwarded, and nothing stands in for it"
+                },
             );
             Class::Read
         }

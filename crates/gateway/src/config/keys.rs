@@ -3,7 +3,7 @@
 //! It refuses nothing by itself; the reader refuses what is not listed here.
 
 /// Keys at the top of the file.
-pub const ROOT: &[&str] = &["gateway", "resources", "dependencies", "routes"];
+pub const ROOT: &[&str] = &["gateway", "resources", "dependencies", "authorities", "routes"];
 /// Keys of `[gateway]`.
 pub const GATEWAY: &[&str] = &[
     "listen",
@@ -15,6 +15,7 @@ pub const GATEWAY: &[&str] = &[
     "drain",
     "access_log",
     "trusted_peers",
+    "identity_from_peers",
 ];
 /// Keys of `[resources.<name>]`.
 pub const RESOURCE: &[&str] = &["concurrency"];
@@ -77,6 +78,12 @@ pub const RETRY: &[&str] = &[
 ];
 /// Keys of `learned_limit`.
 pub const LEARNED_LIMIT: &[&str] = &["floor", "cold", "linger"];
+/// Keys of `[authorities.<name>]`.
+pub const AUTHORITY: &[&str] = &[
+    "from", "method", "path", "headers", "consume", "copy", "identity", "deny", "deadline",
+];
+/// Keys of `identity` and `identity_from_peers`.
+pub const IDENTITY: &[&str] = &["tenant", "subject", "entitlements"];
 /// Keys of `[[routes]]`.
 pub const ROUTE: &[&str] = &[
     "name",
@@ -84,6 +91,7 @@ pub const ROUTE: &[&str] = &[
     "class",
     "from",
     "deadline",
+    "authorize",
     "scope",
     "ladder",
     "when_busy",
@@ -119,6 +127,7 @@ pub const KEEP_IF: &[&str] = &["status", "not_empty"];
 /// Every table with its keys, named as the reference page names them.
 pub const ALL: &[(&str, &[&str])] = &[
     ("gateway", GATEWAY),
+    ("gateway.identity_from_peers", IDENTITY),
     ("resources.<name>", RESOURCE),
     ("dependencies.<name>", DEPENDENCY),
     ("dependencies.<name>.breaker", BREAKER),
@@ -128,6 +137,8 @@ pub const ALL: &[(&str, &[&str])] = &[
     ("dependencies.<name>.retry", RETRY),
     ("dependencies.<name>.queue", QUEUE),
     ("dependencies.<name>.rewrite", REWRITE),
+    ("authorities.<name>", AUTHORITY),
+    ("authorities.<name>.identity", IDENTITY),
     ("routes", ROUTE),
     ("routes.match", MATCH),
     ("routes.ladder", RUNG),

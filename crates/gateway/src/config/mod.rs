@@ -3,16 +3,19 @@
 //! It refuses what it does not know and what has no effect: a contract is a promise, not a wish list.
 
 mod across;
+mod authority;
 mod caching;
 mod conditions;
 mod dependency;
 pub mod diag;
 mod forwarding;
 mod gateway;
+mod identity;
 pub mod keys;
 mod network;
 pub mod pattern;
 mod probe;
+mod protection;
 mod ramp;
 mod reader;
 mod refresh;
@@ -22,12 +25,14 @@ pub mod room;
 mod route;
 pub mod units;
 
+pub use authority::{Authority, FIELDS_MAX as AUTHORITY_FIELDS_MAX};
 pub use caching::Caching;
 pub use conditions::{CONDITIONS_MAX, Conditions, Field, Host, Rank};
 pub use dependency::{Breaker, Dependency, Resource, Upstream};
 pub use diag::{Diagnostics, Places};
 pub use forwarding::{Class, OtherMethods};
 pub use gateway::{AccessLog, Gateway};
+pub use identity::{Identity, IdentityPart};
 pub use network::{NETWORKS_MAX, Network};
 pub use probe::HealthProbe;
 pub use rewrite::{CHANGES_MAX, FieldChanges, Rewrite};
@@ -45,6 +50,8 @@ pub struct Contract {
     pub resources: Vec<Resource>,
     /// What is called, by name.
     pub dependencies: Vec<Dependency>,
+    /// Who decides what callers may do, by name.
+    pub authorities: Vec<Authority>,
     /// What is promised to callers, in the order of the file.
     pub routes: Vec<Route>,
 }
@@ -122,6 +129,7 @@ fn read(reader: &mut Reader<'_>, document: &DeTable<'_>) -> Option<Contract> {
     let gateway_value = root.value("gateway");
     let resources_value = root.value("resources");
     let dependencies_value = root.value("dependencies");
+    let authorities_value = root.value("authorities");
     let routes_value = root.value("routes");
     root.require(
         "dependencies",
@@ -141,7 +149,7 @@ fn read(reader: &mut Reader<'_>, document: &DeTable<'_>) -> Option<Contract> {
             resources.extend(dependency::read_resource(name, fields));
         }
     }
-    let askers = across::Askers::of(routes_value);
+    let askers = across::Askers::of(routes_value, authorities_value);
     askers.refuse_unused(reader, dependencies_value);
     across::refuse_unused_resources(reader, resources_value, dependencies_value);
     let names = names_of(resources_value);
@@ -156,6 +164,17 @@ fn read(reader: &mut Reader<'_>, document: &DeTable<'_>) -> Option<Contract> {
         refuse_itself(reader, gateway, &dependencies);
     }
     let names = names_of(dependencies_value);
+    let mut authorities: Vec<Authority> = Vec::new();
+    for (place, name, value) in named(reader, "authorities", authorities_value) {
+        if let Some(fields) = reader.open(place, value, keys::AUTHORITY) {
+            authorities.extend(authority::read(name, &names, fields));
+        }
+    }
+    let known = protection::Known {
+        names: names_of(authorities_value),
+        authorities: &authorities,
+        from_peers: gateway.as_ref().map(|gateway| &gateway.identity_from_peers),
+    };
     let mut routes: Vec<Route> = Vec::new();
     if let Some(value) = routes_value {
         let list = value.get_ref().as_array();
@@ -173,7 +192,7 @@ fn read(reader: &mut Reader<'_>, document: &DeTable<'_>) -> Option<Contract> {
             let place = format!("routes[{index}]");
             reader.diagnostics.name_route(index, route::name_of(value));
             if let Some(fields) = reader.open(place.clone(), value, keys::ROUTE) {
-                let route = route::read(&names, &routes, fields);
+                let route = route::read(&names, &known, &routes, fields);
                 if let Some(route) = &route {
                     refresh::check_beside(reader, &place, route, &dependencies);
                 }
@@ -181,10 +200,12 @@ fn read(reader: &mut Reader<'_>, document: &DeTable<'_>) -> Option<Contract> {
             }
         }
     }
+    protection::check(reader, &known, &routes, &dependencies);
     Some(Contract {
         gateway: gateway?,
         resources,
         dependencies,
+        authorities,
         routes,
     })
 }

@@ -11,6 +11,7 @@ use toml::{
 };
 
 use super::{
+    authority,
     diag::{Diagnostics, Places},
     units::{self, NoDuration},
 };
@@ -84,7 +85,10 @@ impl Reader<'_> {
                     || "remove it".to_owned(),
                     |near| format!("did you mean `{near}`?"),
                 );
-                self.problem(&at, key.span(), "an unknown key", &listed(keys), &mend);
+                match authority::refused(name).filter(|_| keys == super::keys::AUTHORITY) {
+                    Some([allowed, mend]) => self.problem(&at, key.span(), "a rung", allowed, mend),
+                    None => self.problem(&at, key.span(), "an unknown key", &listed(keys), &mend),
+                }
             }
         }
         Fields {

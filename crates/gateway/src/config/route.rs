@@ -8,15 +8,17 @@ use bytes::Bytes;
 use evenkeel::http::IgnoredCookies;
 use evenkeel_core::{Criticality, ReadDraft, RefreshRules, RungRule, WhenBusy};
 use evenkeel_http::directives::ResponseDirectives;
-use http::{HeaderMap, HeaderValue, StatusCode, header::CACHE_CONTROL};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header::CACHE_CONTROL};
 use toml::{Spanned, de::DeValue};
 
 use super::{
     caching::{self, Caching},
     conditions::{self, Conditions},
     forwarding::{self, Class, OtherMethods},
+    identity::IdentityPart,
     keys,
     pattern::Pattern,
+    protection::Known,
     reader::{Fields, listed},
     refresh, room,
 };
@@ -40,6 +42,8 @@ pub struct Route {
     pub from: String,
     /// The longest span of a whole call, to the first byte of the answer.
     pub deadline: Duration,
+    /// The name of the authority that decides first, if there is one.
+    pub authorize: Option<String>,
     /// The parts of a request that say whose data it is about.
     pub scope: Vec<ScopePart>,
     /// The rungs below live.
@@ -71,6 +75,19 @@ pub enum ScopePart {
     Path(String),
     /// A query parameter, exactly once.
     Query(String),
+    /// What an authority or a listed peer says in this field.
+    Identity(IdentityPart, HeaderName),
+}
+
+impl ScopePart {
+    /// Returns the field that says it, where an identity is meant.
+    #[must_use]
+    pub const fn field(&self) -> Option<&HeaderName> {
+        match self {
+            Self::Identity(_, name) => Some(name),
+            Self::Path(_) | Self::Query(_) => None,
+        }
+    }
 }
 
 /// A rung below live.
@@ -134,6 +151,13 @@ impl Route {
         })
     }
 
+    /// Tells whether its copies are those of one principal each.
+    #[must_use]
+    pub fn is_private(&self) -> bool {
+        let is_subject = |part: &ScopePart| matches!(part, ScopePart::Identity(IdentityPart::Subject, _));
+        self.scope.iter().any(is_subject)
+    }
+
     /// Returns the declared constant, if there is one.
     #[must_use]
     pub fn default_answer(&self) -> Option<&DefaultAnswer> {
@@ -149,7 +173,12 @@ pub(super) fn name_of<'t>(route: &'t Spanned<DeValue<'t>>) -> Option<&'t str> {
     route.get_ref().as_table()?.get("name")?.get_ref().as_str()
 }
 
-pub(super) fn read(dependencies: &[String], earlier: &[Route], mut fields: Fields<'_, '_>) -> Option<Route> {
+pub(super) fn read(
+    dependencies: &[String],
+    known: &Known<'_>,
+    earlier: &[Route],
+    mut fields: Fields<'_, '_>,
+) -> Option<Route> {
     let name = fields.required_text("name", "\"product\"");
     if let Some(name) = &name
         && earlier.iter().any(|route| route.name == *name)
@@ -182,7 +211,8 @@ pub(super) fn read(dependencies: &[String], earlier: &[Route], mut fields: Field
         );
     }
     let deadline = fields.duration("deadline", "\"3s\"").unwrap_or(Route::DEADLINE);
-    let scope = scope(&mut fields, pattern.as_ref());
+    let authorize = known.authorize(&mut fields);
+    let scope = scope(&mut fields, pattern.as_ref(), known, authorize.as_deref());
     let ladder = ladder(&mut fields);
     let when_busy = fields.word(
         "when_busy",
@@ -255,6 +285,7 @@ pub(super) fn read(dependencies: &[String], earlier: &[Route], mut fields: Field
         max_request_body: forwarding.max_request_body,
         from: from?,
         deadline,
+        authorize,
         scope,
         ladder,
         when_busy,
@@ -310,7 +341,12 @@ fn matched(fields: &mut Fields<'_, '_>, earlier: &[Route]) -> Option<(Pattern, C
     }
 }
 
-fn scope(fields: &mut Fields<'_, '_>, pattern: Option<&Pattern>) -> Vec<ScopePart> {
+fn scope(
+    fields: &mut Fields<'_, '_>,
+    pattern: Option<&Pattern>,
+    known: &Known<'_>,
+    authorize: Option<&str>,
+) -> Vec<ScopePart> {
     let mut parts = Vec::new();
     for text in fields.texts("scope", "[\"path:tenant\"]").unwrap_or_default() {
         let part = match text.split_once(':') {
@@ -318,7 +354,12 @@ fn scope(fields: &mut Fields<'_, '_>, pattern: Option<&Pattern>) -> Vec<ScopePar
                 Some(ScopePart::Path(name.to_owned()))
             }
             Some(("query", name)) if !name.is_empty() => Some(ScopePart::Query(name.to_owned())),
-            Some(_) | None => None,
+            Some(_) => None,
+            None => match known.identity_part(fields, &text, authorize) {
+                Ok(part) => part,
+                // It has been told.
+                Err(()) => continue,
+            },
         };
         match part {
             Some(part) if parts.contains(&part) => {
@@ -333,7 +374,7 @@ fn scope(fields: &mut Fields<'_, '_>, pattern: Option<&Pattern>) -> Vec<ScopePar
             None => fields.problem(
                 "scope",
                 &format!("\"{text}\""),
-                "path:<name of a part of the path in `match`>, query:<name of a parameter>",
+                "path:<name of a part of the path in `match`>, query:<name of a parameter>, tenant, subject, entitlements",
                 "write `scope = [\"query:lang\"]`, say",
             ),
         }

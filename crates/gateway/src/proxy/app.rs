@@ -18,9 +18,11 @@ use evenkeel_http::{hop::Via, problem::ProblemKind};
 use super::{
     buffers::Buffers,
     caching, health,
+    identity::{Personal, Told},
     labels::{self, Labels},
     limits::Limits,
     passing::Passing,
+    protect::Gate,
     route::{Common, Route},
     served::{AllServed, Served},
     upstream::Upstream,
@@ -56,6 +58,10 @@ pub struct App {
     pub(crate) routes: Vec<Arc<Route>>,
     /// What only forwards.
     pub(crate) passes: Vec<Arc<Passing>>,
+    /// What is decided before either.
+    pub(crate) gates: Vec<Arc<Gate>>,
+    /// What no client may say.
+    pub(super) personal: Personal,
     pub(crate) dependencies: Vec<(Dependency, Arc<Upstream>)>,
     pub(crate) resources: Vec<Resource>,
     pub(super) served: AllServed,
@@ -89,6 +95,7 @@ impl App {
             buffers: Buffers::new(contract.gateway.buffers),
             limits,
             via,
+            since: Arc::default(),
         };
         let resources = resources(contract, engine, &mut problems);
         let dependencies = dependencies(contract, engine, &resources, workers, &mut problems);
@@ -101,7 +108,11 @@ impl App {
             else {
                 continue;
             };
-            match serve(route, dependency, upstream, &common) {
+            let Some(gate) = gate(contract, route, &dependencies) else {
+                continue;
+            };
+            let told = Told::of(contract, route);
+            match serve((route, told), dependency, upstream, gate, &common) {
                 Ok(built) => {
                     let number = served.list.len();
                     served.router.add(&route.pattern, route.conditions.rank(), number);
@@ -121,6 +132,8 @@ impl App {
             trusted: contract.gateway.trusted_peers.clone(),
             routes: served.list.iter().filter_map(|one| one.reads.clone()).collect(),
             passes: served.list.iter().filter_map(|one| one.passes.clone()).collect(),
+            gates: served.list.iter().filter_map(|one| one.gate.clone()).collect(),
+            personal: Personal::of(contract),
             served,
             dependencies,
             resources,
@@ -148,6 +161,13 @@ impl App {
     pub fn counts(&self, route: &str) -> Option<evenkeel::Counts> {
         let route = self.routes.iter().find(|known| *known.name == *route)?;
         Some(route.guard.counts())
+    }
+
+    /// Returns what the decisions about requests of the route of this name came to.
+    #[must_use]
+    pub fn protect_counts(&self, route: &str) -> Option<evenkeel::ProtectCounts> {
+        let gate = self.gates.iter().find(|known| *known.route == *route)?;
+        Some(gate.guard.counts())
     }
 
     /// Returns the dependency of this name.
@@ -253,13 +273,14 @@ impl App {
 
 /// Builds both sides of a route, as far as it has them.
 fn serve(
-    route: &config::Route,
+    (route, told): (&config::Route, Told),
     dependency: &Dependency,
     upstream: &Arc<Upstream>,
+    gate: Option<AtGate<'_>>,
     common: &Common,
 ) -> Result<Served, Problems> {
     let reads = match route.class {
-        Class::Read => Some(Arc::new(Route::build(route, dependency, upstream, common)?)),
+        Class::Read => Some(Arc::new(Route::build(route, dependency, upstream, common, told)?)),
         Class::Pass => None,
     };
     let passes = route
@@ -270,7 +291,31 @@ fn serve(
         reads,
         passes: passes.map(Arc::new),
         conditions: route.conditions.clone(),
+        gate: gate
+            .map(|(authority, dependency, upstream)| {
+                Gate::build(route, authority, dependency, upstream, common).map(Arc::new)
+            })
+            .transpose()?,
     })
+}
+
+/// An authority and who is asked.
+type AtGate<'a> = (&'a config::Authority, &'a Dependency, &'a Arc<Upstream>);
+
+/// Finds who decides about a route; `None` where the one who should was not built, which has been told.
+fn gate<'a>(
+    contract: &'a Contract,
+    route: &config::Route,
+    dependencies: &'a [(Dependency, Arc<Upstream>)],
+) -> Option<Option<AtGate<'a>>> {
+    let Some(name) = &route.authorize else {
+        return Some(None);
+    };
+    let authority = contract.authorities.iter().find(|known| known.name == *name)?;
+    let (dependency, upstream) = dependencies
+        .iter()
+        .find(|(dependency, _)| dependency.name() == authority.from)?;
+    Some(Some((authority, dependency, upstream)))
 }
 
 fn resources(contract: &Contract, engine: &Engine, problems: &mut Problems) -> Vec<Resource> {

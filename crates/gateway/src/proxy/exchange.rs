@@ -5,17 +5,22 @@
 
 use std::{
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
 };
 
 use bytes::{Bytes, BytesMut};
-use evenkeel::{Class, Keep, Permit};
-use evenkeel_http::{dates::HttpDate, facts::RequestFacts, hop::strip_hop_by_hop, status::in_error_set};
+use evenkeel::{Class, Keep, Mono, Permit};
+use evenkeel_http::{
+    dates::HttpDate,
+    facts::{RequestFacts, Sharing},
+    hop::strip_hop_by_hop,
+    status::in_error_set,
+};
 use http::{
-    HeaderMap, HeaderName, HeaderValue, Method, Version,
+    HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version,
     header::{DATE, IF_MATCH, IF_UNMODIFIED_SINCE},
     request::Parts,
     response,
@@ -31,6 +36,7 @@ use super::{
     peer::Peer,
     repeat,
     route::Route,
+    since::Place,
     stream::Stream,
     trouble::Trouble,
     upload::Upload,
@@ -50,6 +56,12 @@ pub(crate) struct Exchange {
     pub(super) connected: AtomicBool,
     /// What the shelf has for it, on a route that caches.
     pub(super) cached: Option<Cached>,
+    /// When it arrived, where something was decided before the call.
+    pub(super) arrived: Option<Mono>,
+    /// Where it stands since when copies may be given, where they are somebody's.
+    pub(super) void: Option<[Place; 2]>,
+    /// When the first attempt began, where that matters.
+    pub(super) began: OnceLock<Mono>,
 }
 
 /// What the work hands to the call beside its result.
@@ -70,8 +82,12 @@ pub(super) enum Read {
 impl Exchange {
     /// Makes the attempt; a failure is remembered for the log.
     pub(super) async fn attempt(&self, permit: Option<Permit<'static>>) -> Result<Reply, Trouble> {
+        if self.void.is_some() {
+            self.began.get_or_init(|| self.route.engine.now().mono);
+        }
         self.run(permit)
             .await
+            .inspect(|reply| self.note_refusal(reply))
             .inspect_err(|trouble| self.route.upstream.note(trouble))
     }
 
@@ -176,7 +192,7 @@ impl Exchange {
     fn flowing(&self, head: &response::Parts, why: Option<Why>) -> Keep {
         // That there was no room for it here says nothing about the answer, so what is kept stays.
         if self.route.keeps && why != Some(Why::BuffersFull) {
-            keep::flowing(&self.facts(), head.status, &head.headers)
+            keep::flowing(self.route.sharing, &self.facts(), head.status, &head.headers)
         } else {
             Keep::Leave
         }
@@ -217,7 +233,13 @@ impl Exchange {
         }
         let status = head.status;
         let shared = if in_error_set(status) {
-            keep::of_failure(&self.facts(), &self.request.headers, status, &head.headers)
+            keep::of_failure(
+                self.route.sharing,
+                &self.facts(),
+                &self.request.headers,
+                status,
+                &head.headers,
+            )
         } else {
             verdict.shared
         };
@@ -235,6 +257,7 @@ impl Exchange {
             terms: verdict.terms,
             lifetime: verdict.lifetime,
             shared,
+            began: self.began.get().copied(),
         });
         *self.handed.lock() = Handed {
             headers: original,
@@ -255,6 +278,7 @@ impl Exchange {
             return Verdict::leave(None);
         }
         let received = Received {
+            sharing: self.route.sharing,
             request: &self.facts(),
             request_headers: &self.request.headers,
             status: head.status,
@@ -271,12 +295,29 @@ impl Exchange {
         let asked = &facts.directives;
         let headers = &self.request.headers;
         self.request.method != Method::GET
-            || facts.authorization
-            || facts.cookies
+            || (self.route.sharing == Sharing::Shared && (facts.authorization || facts.cookies))
             || asked.no_store
             || asked.unreadable
             || (steers && (asked.no_cache || asked.max_age == Some(Duration::ZERO)))
             || PRECONDITIONS.iter().any(|name| headers.contains_key(name))
+    }
+
+    /// Tells whether what an attempt of this time loaded may no longer be given, because it is somebody's and void.
+    pub(super) fn is_void(&self, began: Option<Mono>) -> bool {
+        // Of what nobody knows when it was loaded, nobody knows that it still holds.
+        self.void
+            .is_some_and(|places| began.is_none_or(|began| self.route.is_void(places, began)))
+    }
+
+    /// Voids what is kept for a principal whom the dependency itself refuses.
+    fn note_refusal(&self, reply: &Reply) {
+        let refused = matches!(
+            reply.status(),
+            Some(StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)
+        );
+        if let Some(places) = self.void.filter(|_| refused) {
+            self.route.void_principal(places);
+        }
     }
 
     /// Reads what the store rules need to know of the request.

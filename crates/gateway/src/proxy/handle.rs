@@ -2,16 +2,19 @@
 //! It exists as one short function, so that the order of the checks can be read in one look.
 //! It refuses what could be read in two ways before anything else happens.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, AtomicUsize, Ordering},
+use std::{
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::Duration,
 };
 
-use evenkeel::{Answer, Together, Unanswered, Usable, http::HttpCache};
+use evenkeel::{Answer, Mono, Protection, Together, Unanswered, Usable, http::HttpCache};
 use evenkeel_http::{
     accept::{normalise_encoding, normalise_language},
     decision::Decision,
-    facts::Reuse,
+    facts::{Reuse, Sharing},
     hop::strip_nominated,
     problem::ProblemKind,
     reuse::given_from_shared,
@@ -31,7 +34,7 @@ use super::{
     authority,
     cached::Cached,
     exchange::{Exchange, Handed},
-    framing,
+    framing, gate,
     outbound::Outbound,
     pass::Passed,
     peer::Peer,
@@ -39,7 +42,7 @@ use super::{
     respond::respond,
     route::Whose,
     router::has_dot_segment,
-    served::Nobody,
+    served::{Nobody, Served},
     trouble::Trouble,
     upload,
     watched::Watched,
@@ -56,9 +59,11 @@ pub(crate) async fn handle(app: &App, peer: &Arc<Peer>, request: Request<Incomin
         .access
         .as_ref()
         .map(|access| access.begin(described(&head, peer)));
-    let (response, came_to) = answer(app, peer, head, body).await;
+    let mut protection = None;
+    let (response, came_to) = answer(app, peer, head, body, &mut protection).await;
     if let Some(record) = &mut record {
         record.status = Some(response.status());
+        record.protection = protection;
         record.came_to = came_to;
     }
     response.map(|body| Watched::new(body, record))
@@ -85,9 +90,29 @@ async fn answer(
     peer: &Arc<Peer>,
     head: http::request::Parts,
     body: Incoming,
+    protection: &mut Option<Protection>,
 ) -> (Response<Outbound>, Option<CameTo>) {
     let is_expecting = !body.is_end_stream() && head.headers.contains_key(EXPECT);
-    let response = match prepare(app, peer, head) {
+    let prepared = match cover(app, peer, head) {
+        Ok(Some(covered)) if covered.served.gate.is_some() => {
+            // Boxed, so that requests that nobody decides about do not carry the room for it.
+            match Box::pin(gate::pass(app, peer, covered)).await {
+                Ok((covered, arrived)) => {
+                    *protection = Some(Protection::Allowed);
+                    prepare(app, peer, covered, Some(arrived))
+                }
+                Err(stopped) => {
+                    *protection = Some(stopped.protection);
+                    upload::leave(body, is_expecting);
+                    return (stopped.response, stopped.came_to);
+                }
+            }
+        }
+        Ok(Some(covered)) => prepare(app, peer, covered, None),
+        Ok(None) => Ok(Asked::Options),
+        Err(refused) => Err(refused),
+    };
+    let response = match prepared {
         // A body of a read stays here: no answer that others may get depends on it.
         Ok(Asked::Read(exchange, whose)) => {
             let answered = read(app, &exchange, whose).await;
@@ -132,7 +157,14 @@ async fn read(app: &App, exchange: &Arc<Exchange>, whose: Whose) -> (Response<Ou
         let work = Arc::clone(&work);
         async move { work.attempt(permit).await }
     };
-    let guard = &exchange.route.guard;
+    let (guard, late);
+    guard = match exchange.arrived {
+        None => &exchange.route.guard,
+        Some(at) => {
+            late = exchange.route.guard.arrived_at(at);
+            &late
+        }
+    };
     let shares = exchange.route.coalesces || guard.contract().refreshes();
     let is_own = shares && exchange.is_one_callers_own();
     let usable: Usable<'_, Reply> = Some(&usable);
@@ -171,7 +203,14 @@ async fn read_cached(
         let work = Arc::clone(&work);
         async move { work.attempt(permit).await }
     };
-    let guard = &exchange.route.guard;
+    let (guard, late);
+    guard = match exchange.arrived {
+        None => &exchange.route.guard,
+        Some(at) => {
+            late = exchange.route.guard.arrived_at(at);
+            &late
+        }
+    };
     let end = guard.call_held(&bring, together, Some(&usable), work).await;
     ended(app, exchange, end)
 }
@@ -232,8 +271,19 @@ enum Asked {
     Options,
 }
 
-/// Checks a request and finds out what it asks for.
-fn prepare(app: &App, peer: &Arc<Peer>, mut request: http::request::Parts) -> Result<Asked, Refused> {
+/// A request and the route that covers it.
+pub(super) struct Covered<'a> {
+    pub(super) served: &'a Served,
+    pub(super) request: http::request::Parts,
+    pub(super) authority: HeaderValue,
+}
+
+/// Checks a request and finds the route that covers it; none for what the gateway itself can do.
+fn cover<'a>(
+    app: &'a App,
+    peer: &Peer,
+    mut request: http::request::Parts,
+) -> Result<Option<Covered<'a>>, Refused> {
     let bad = |detail: &str| Refused::because(ProblemKind::BadRequest, Some(detail.to_owned()));
     if request.method == Method::CONNECT || request.method == Method::TRACE {
         return Err(Refused::because(ProblemKind::MethodNotImplemented, None));
@@ -244,16 +294,38 @@ fn prepare(app: &App, peer: &Arc<Peer>, mut request: http::request::Parts) -> Re
             "the body has another transfer coding than chunked, or more than one",
         ));
     }
-    // Nothing is decided by a field that goes no further: neither a route nor a copy.
+    // Nothing is decided by a field that goes no further, nor by one that its sender may not say: neither a route nor a
+    // copy.
     strip_nominated(&mut request.headers);
+    app.personal.strip(&mut request.headers, peer.is_trusted());
     let path = request.uri.path();
     if has_dot_segment(path) {
         return Err(bad("the path holds a dot segment"));
     }
     if request.method == Method::OPTIONS && (path == "*" || is_last_hop(&request.headers).map_err(bad)?) {
-        return Ok(Asked::Options);
+        return Ok(None);
     }
     let served = app.served.find(&request, &authority).map_err(Refused::of)?;
+    Ok(Some(Covered {
+        served,
+        request,
+        authority,
+    }))
+}
+
+/// Finds out what a request asks for. Where somebody has decided about it first, it arrived before now.
+fn prepare(
+    app: &App,
+    peer: &Arc<Peer>,
+    covered: Covered<'_>,
+    arrived: Option<Mono>,
+) -> Result<Asked, Refused> {
+    let bad = |detail: &str| Refused::because(ProblemKind::BadRequest, Some(detail.to_owned()));
+    let Covered {
+        served,
+        mut request,
+        authority,
+    } = covered;
     let is_read = request.method == Method::GET || request.method == Method::HEAD;
     let (route, passing) = (served.reads.as_ref().filter(|_| is_read), served.passes.as_ref());
     let route = match (route, passing) {
@@ -264,19 +336,22 @@ fn prepare(app: &App, peer: &Arc<Peer>, mut request: http::request::Parts) -> Re
             } else {
                 app.served.keepers(&request)
             };
+            let spent = arrived.map_or(Duration::ZERO, |at| app.engine.now().mono.since(at));
             return Ok(Asked::Pass(Box::new(Passed {
                 passing: Arc::clone(passing),
                 keepers,
                 request,
                 authority,
                 peer: Arc::clone(peer),
+                personal: app.personal.clone(),
+                wait: passing.wait_after(spent),
             })));
         }
         // Nobody who does not take the method is found.
         (None, None) => return Err(Refused::because(ProblemKind::NoSuchRoute, None)),
     };
     let parts = route
-        .scope_of(path, request.uri.query())
+        .scope_of(request.uri.path(), request.uri.query(), &request.headers)
         .map_err(|detail| Refused::because(ProblemKind::BadRequest, Some(detail)))?;
     let scheme = peer.scheme(&request.headers);
     let whose = Whose {
@@ -291,10 +366,13 @@ fn prepare(app: &App, peer: &Arc<Peer>, mut request: http::request::Parts) -> Re
             normalise_language(&mut request.headers);
         }
     }
+    let target = request.uri.path_and_query().map_or("", |target| target.as_str());
+    let void = route.void_places(&whose, target, &request.headers);
     let cached = match &route.cache {
         None => None,
         Some(cache) => {
-            let looked = Cached::look(cache, &route.name, &whose, &request);
+            let is_void = |began| void.is_some_and(|places| route.is_void(places, began));
+            let looked = Cached::look(cache, &route.name, &whose, &request, is_void);
             Some(looked.map_err(|error| bad(&error.to_string()))?)
         }
     };
@@ -307,6 +385,9 @@ fn prepare(app: &App, peer: &Arc<Peer>, mut request: http::request::Parts) -> Re
         handed: Mutex::new(Handed::default()),
         connected: AtomicBool::new(false),
         cached,
+        arrived,
+        void,
+        began: OnceLock::new(),
     });
     Ok(Asked::Read(exchange, whose))
 }
@@ -353,8 +434,10 @@ impl Exchange {
     /// The same, of a whole answer; also of an error that somebody else waited for.
     pub(super) fn may_be_given_whole(&self, whole: &Whole) -> bool {
         whole.shared.as_ref().is_some_and(|shared| {
-            given_from_shared(&self.facts(), &shared.facts, Reuse::Stale).is_ok()
-                && shared.variant.matches(&self.request.headers)
+            // What is kept for one principal is under a key that nobody else has.
+            let is_given = self.route.sharing == Sharing::Private
+                || given_from_shared(&self.facts(), &shared.facts, Reuse::Stale).is_ok();
+            is_given && shared.variant.matches(&self.request.headers) && !self.is_void(whole.began)
         })
     }
 }

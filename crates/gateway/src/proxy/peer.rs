@@ -42,6 +42,11 @@ impl Peer {
         }
     }
 
+    /// Tells whether its word about its clients counts.
+    pub(super) const fn is_trusted(&self) -> bool {
+        self.trusted
+    }
+
     /// Returns the scheme by which the client asked, as far as it may be believed; it is part of every key.
     pub(super) fn scheme(&self, request: &HeaderMap) -> &'static str {
         if !self.trusted {

@@ -8,15 +8,26 @@ use std::sync::{
 };
 
 use evenkeel::{
-    Dependency, Engine, Ladder, LadderRung, Memory, Problems, Read, Scope, default,
+    Dependency, Engine, Ladder, LadderRung, Memory, Mono, Problems, Read, Scope, default,
     http::{HttpCache, IgnoredCookies, Shelf},
     stale,
 };
-use evenkeel_http::{facts::RequestFacts, hop::Via};
+use evenkeel_http::{
+    facts::{RequestFacts, Sharing},
+    hop::Via,
+};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 
 use super::{
-    buffers::Buffers, caching, keep::Why, limits::Limits, repeat, trouble::Trouble, upstream::Upstream,
+    buffers::Buffers,
+    caching,
+    identity::{self, Told},
+    keep::Why,
+    limits::Limits,
+    repeat,
+    since::{Place, Since},
+    trouble::Trouble,
+    upstream::Upstream,
     whole::Reply,
 };
 use crate::config::{self, KeepIf, Rung, ScopePart, pattern::Pattern};
@@ -71,6 +82,10 @@ pub(crate) struct Route {
     pub(crate) guard: Guard,
     pub(super) pattern: Pattern,
     pub(super) scope: Vec<ScopePart>,
+    /// For whom its copies are.
+    pub(super) sharing: Sharing,
+    pub(super) told: Told,
+    since: Arc<Since>,
     pub(super) upstream: Arc<Upstream>,
     pub(super) engine: Engine,
     pub(super) buffers: Buffers,
@@ -103,6 +118,7 @@ pub(crate) struct Common {
     pub(crate) buffers: Buffers,
     pub(crate) limits: Limits,
     pub(crate) via: Via,
+    pub(crate) since: Arc<Since>,
 }
 
 impl Route {
@@ -115,11 +131,12 @@ impl Route {
         dependency: &Dependency,
         upstream: &Arc<Upstream>,
         common: &Common,
+        told: Told,
     ) -> Result<Self, Problems> {
         let cache = route
             .caching
             .as_ref()
-            .map(|caching| HttpCache::new(&common.shelf, caching::rules(route, caching)));
+            .map(|caching| HttpCache::new(&common.shelf, caching::rules(route, caching, &told)));
         let rungs = rungs(route);
         let mut builder = common
             .engine
@@ -165,6 +182,9 @@ impl Route {
             guard: builder.build()?,
             pattern: route.pattern.clone(),
             scope: route.scope.clone(),
+            sharing: caching::sharing(route),
+            told,
+            since: Arc::clone(&common.since),
             upstream: Arc::clone(upstream),
             engine: common.engine.clone(),
             buffers: common.buffers.clone(),
@@ -190,7 +210,51 @@ impl Route {
 
     /// Reads what the rules need to know of a request.
     pub(super) fn facts(&self, method: &Method, headers: &HeaderMap) -> RequestFacts {
-        self.ignored_cookies.request(method, headers)
+        let mut facts = self.ignored_cookies.request(method, headers);
+        facts.authorization |= self.told.personal.iter().any(|name| headers.contains_key(name));
+        facts
+    }
+
+    /// Tells whether its copies are somebody's.
+    pub(super) fn is_somebodys(&self) -> bool {
+        self.scope.iter().any(|part| part.field().is_some())
+    }
+
+    /// Returns where it stands when the copies of a target, and those of the principal who asks, were void last.
+    pub(super) fn void_places(&self, whose: &Whose, target: &str, headers: &HeaderMap) -> Option<[Place; 2]> {
+        self.is_somebodys().then(|| {
+            let principal = self.told.principal.iter();
+            let principal: Vec<&[u8]> = principal
+                .map(|name| headers.get(name).map(HeaderValue::as_bytes).unwrap_or_default())
+                .collect();
+            [
+                self.place_of(whose.scheme, &whose.authority, target),
+                self.since.place((2, &self.told.by, principal)),
+            ]
+        })
+    }
+
+    fn place_of(&self, scheme: &str, authority: &HeaderValue, target: &str) -> Place {
+        self.since
+            .place((1, &*self.name, scheme, authority.as_bytes(), target))
+    }
+
+    /// Tells whether a copy that an attempt of this time loaded is void.
+    pub(super) fn is_void(&self, places: [Place; 2], began: Mono) -> bool {
+        places.iter().any(|place| self.since.covers(*place, began))
+    }
+
+    /// Voids the copies of a target, whosever they are.
+    pub(super) fn void_target(&self, scheme: &str, authority: &HeaderValue, target: &str) {
+        self.since
+            .note(self.place_of(scheme, authority, target), self.engine.now().mono);
+    }
+
+    /// Voids the copies of a principal that the dependency has refused; only where the route keeps private ones.
+    pub(super) fn void_principal(&self, [_, principal]: [Place; 2]) {
+        if self.sharing == Sharing::Private {
+            self.since.note(principal, self.engine.now().mono);
+        }
     }
 
     /// Numbers those who are told when to come back; after 2^32 from zero again.
@@ -236,7 +300,12 @@ impl Route {
     ///
     /// # Errors
     /// What is missing or said twice, in words for the client. A missing part is never an empty text.
-    pub(super) fn scope_of(&self, path: &str, query: Option<&str>) -> Result<Vec<String>, String> {
+    pub(super) fn scope_of(
+        &self,
+        path: &str,
+        query: Option<&str>,
+        headers: &HeaderMap,
+    ) -> Result<Vec<String>, String> {
         self.scope
             .iter()
             .map(|part| match part {
@@ -245,6 +314,13 @@ impl Route {
                     Some(_) | None => Err(format!("the part `{name}` of the path is missing")),
                 },
                 ScopePart::Query(name) => parameter(query.unwrap_or_default(), name),
+                // Whoever may say it has said it by now, and nobody else could.
+                ScopePart::Identity(part, name) => {
+                    identity::part(headers, name).map(str::to_owned).map_err(|why| {
+                        let part = part.as_str();
+                        format!("the {part} of the request {why}, as far as those have said it who may")
+                    })
+                }
             })
             .collect()
     }

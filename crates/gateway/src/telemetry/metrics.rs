@@ -56,6 +56,7 @@ impl Collector for Scrape {
         let mut out = Out(encoder);
         self.calls(&mut out)?;
         self.passes(&mut out)?;
+        super::protection::write(&self.app, &mut out)?;
         self.dependencies(&mut out)?;
         self.gateway(&mut out)
     }
@@ -134,7 +135,10 @@ impl Scrape {
     fn passes(&self, out: &mut Out<'_>) -> fmt::Result {
         let passes = self.app.passes.iter().flat_map(|passing| {
             let counts = passing.guard.counts();
-            let reach = Reach::without_rungs(passing.guard.dependency());
+            let reach = Reach {
+                is_protected: self.app.protect_counts(&passing.name).is_some(),
+                ..Reach::without_rungs(passing.guard.dependency())
+            };
             Ending::ALL
                 .into_iter()
                 .filter(|ending| ending.rung().is_none_or(|rung| rung == Rung::Live))
@@ -299,7 +303,7 @@ fn unix_seconds(now: Now, at: evenkeel::Mono) -> u64 {
 
 /// What the calls of a route can come to, by its contract.
 #[derive(Clone, Copy, Debug)]
-struct Reach {
+pub(super) struct Reach {
     keeps: bool,
     has_alternate: bool,
     has_default: bool,
@@ -335,12 +339,13 @@ impl Reach {
             revalidates: contract.refreshes(),
             may_be_shed,
             has_fresh: contract.looks_first(),
+            is_protected: app.protect_counts(&route.name).is_some(),
             ..Self::without_rungs(route.guard.dependency())
         }
     }
 
     /// What is left where nothing can stand in.
-    fn without_rungs(dependency: &Dependency) -> Self {
+    pub(super) fn without_rungs(dependency: &Dependency) -> Self {
         Self {
             keeps: false,
             has_alternate: false,
@@ -359,7 +364,7 @@ impl Reach {
         }
     }
 
-    fn reaches(&self, ending: Ending, reason: Option<Reason>) -> bool {
+    pub(super) fn reaches(&self, ending: Ending, reason: Option<Reason>) -> bool {
         let Some(reason) = reason else {
             return match ending {
                 Ending::Answered(Rung::Live) | Ending::Abandoned | Ending::Cut => true,
@@ -407,10 +412,10 @@ impl Reach {
 }
 
 /// Writes series after series.
-struct Out<'e>(DescriptorEncoder<'e>);
+pub(super) struct Out<'e>(DescriptorEncoder<'e>);
 
 impl Out<'_> {
-    fn write<'v>(
+    pub(super) fn write<'v>(
         &mut self,
         series: &Series,
         values: impl Iterator<Item = (Vec<&'v str>, u64)>,

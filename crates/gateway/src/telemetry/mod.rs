@@ -7,6 +7,7 @@ mod line;
 mod log;
 mod metrics;
 mod outages;
+mod protection;
 pub mod series;
 
 pub use line::{Level, Line};

@@ -14,6 +14,7 @@ mod kit;
 mod lifecycle;
 mod passing;
 mod poisoning;
+mod protect;
 mod queue;
 mod recovery;
 mod requests;

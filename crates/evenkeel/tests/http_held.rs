@@ -67,7 +67,7 @@ async fn a_copy_within_its_lifetime_answers_without_asking_and_without_a_key() {
         key()
     };
     let answer = guard
-        .call_held(&bring, Together::Shared(&key), None, |_, _| async {
+        .call_held((), "", &bring, Together::Shared(&key), None, |_, _| async {
             panic!("asked")
         })
         .await
@@ -89,10 +89,17 @@ async fn a_copy_is_brought_once_more_when_asking_has_failed_and_judged_as_it_is_
     };
     let ask = async || {
         guard
-            .call_held(&bring, Together::Alone(&key), None, |_, permit| async move {
-                drop(permit);
-                Err(refused())
-            })
+            .call_held(
+                (),
+                "",
+                &bring,
+                Together::Alone(&key),
+                None,
+                |_, permit| async move {
+                    drop(permit);
+                    Err(refused())
+                },
+            )
             .await
     };
     let old = ask().await.unwrap();
@@ -110,10 +117,17 @@ async fn the_guards_own_store_is_neither_read_nor_written() {
     let guard = guard(&Engine::new(ManualClock::new(), 7));
     let nothing = |_, _| None;
     let answer = guard
-        .call_held(&nothing, Together::Shared(&key), None, |_, permit| async move {
-            drop(permit);
-            Ok(3)
-        })
+        .call_held(
+            (),
+            "",
+            &nothing,
+            Together::Shared(&key),
+            None,
+            |_, permit| async move {
+                drop(permit);
+                Ok(3)
+            },
+        )
         .await
         .unwrap();
     assert_eq!((answer.value, answer.kept), (3, false));
@@ -138,7 +152,7 @@ async fn a_copy_in_its_window_is_refreshed_by_one_attempt_that_belongs_to_nobody
             }
         };
         let answer = guard
-            .call_held(&bring, Together::Shared(&key), None, work)
+            .call_held((), "", &bring, Together::Shared(&key), None, work)
             .await
             .unwrap();
         assert_eq!(
@@ -165,13 +179,15 @@ async fn left_after(guard: &Read<u32, io::Error>, polls: usize, alone: bool) -> 
     } else {
         Together::Shared(&key)
     };
-    let mut call = pin!(guard.call_held(&nothing, together, None, |_, permit| async move {
-        for _ in 0..3 {
-            tokio::task::yield_now().await;
-        }
-        drop(permit);
-        Ok(3)
-    }));
+    let mut call = pin!(
+        guard.call_held((), "", &nothing, together, None, |_, permit| async move {
+            for _ in 0..3 {
+                tokio::task::yield_now().await;
+            }
+            drop(permit);
+            Ok(3)
+        })
+    );
     for _ in 0..polls {
         let ended = poll_fn(|context| Poll::Ready(call.as_mut().poll(context).is_ready())).await;
         if ended {
@@ -241,7 +257,7 @@ async fn what_may_not_be_shared_is_looked_for_again_before_it_is_asked_for() {
                 }
             };
             guard
-                .call_held(&bring, Together::Shared(&key), None, work)
+                .call_held((), "", &bring, Together::Shared(&key), None, work)
                 .await
                 .unwrap()
                 .rung
@@ -250,4 +266,56 @@ async fn what_may_not_be_shared_is_looked_for_again_before_it_is_asked_for() {
     let (first, second) = tokio::join!(one(), one());
     assert_eq!((first, second), (Rung::Live, Rung::Fresh));
     assert_eq!(asked.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn e60_an_alternate_is_asked_for_who_keeps_copies_and_its_time_is_kept_free_for_it() {
+    let engine = Engine::new(ManualClock::new(), 7);
+    let spare = engine
+        .dependency("spare")
+        .timeout(Duration::from_secs(1))
+        .build()
+        .unwrap();
+    let guard = engine
+        .read::<u32>("g")
+        .classify(evenkeel::classify::io)
+        .own_lifetimes()
+        .ladder([stale(LONG)])
+        .alternate(&spare, |(), key, _call| {
+            assert_eq!(key, b"asked");
+            async { Ok(9) }
+        })
+        .build()
+        .unwrap();
+    let nothing = |_, _: Now| None;
+    for together in [Together::Shared(&key), Together::Alone(&key)] {
+        let answer = guard
+            .call_held((), "asked", &nothing, together, None, |_, permit| async move {
+                drop(permit);
+                Err(refused())
+            })
+            .await
+            .unwrap();
+        assert_eq!((answer.value, answer.rung), (9, Rung::Alternate));
+    }
+    // Under a hold nobody asks the first; what is brought first stands in before the alternate.
+    guard
+        .hold(evenkeel::Hold {
+            mode: evenkeel::HoldMode::ForcedOpen,
+            by: "ops".to_owned(),
+            why: "test".to_owned(),
+            lasts: None,
+        })
+        .unwrap();
+    let held = async |bring: evenkeel::Bring<'_, u32>| {
+        guard
+            .call_held((), "asked", bring, Together::Alone(&key), None, |_, _| async {
+                panic!("asked")
+            })
+            .await
+            .unwrap()
+            .rung
+    };
+    assert_eq!(held(&nothing).await, Rung::Alternate);
+    assert_eq!(held(&copy(5, Duration::ZERO, Duration::ZERO)).await, Rung::Stale);
 }

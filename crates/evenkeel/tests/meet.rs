@@ -68,7 +68,7 @@ async fn a_slow_limit_beside_copies_of_the_callers_own_keeps_nothing_in_the_guar
         .unwrap();
     for together in [Together::Alone(&key), Together::Shared(&key)] {
         let answer = guard
-            .call_held(&nothing, together, None, |_, permit| async move {
+            .call_held((), "", &nothing, together, None, |_, permit| async move {
                 drop(permit);
                 Ok(3)
             })
@@ -109,7 +109,9 @@ async fn late_work_counts_as_kept_where_its_caller_keeps_copies_and_says_so() {
                         end
                     }
                 };
-                guard.call_held(&nothing, Together::Alone(&key), None, work).await
+                guard
+                    .call_held((), "", &nothing, Together::Alone(&key), None, work)
+                    .await
             }
         });
         until("it is asked", || origin.inside() == 1).await;

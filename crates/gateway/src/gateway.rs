@@ -8,10 +8,10 @@ use evenkeel::{Engine, Problems};
 use tokio::{net::TcpListener, task::JoinHandle};
 
 use crate::{
-    admin,
+    admin::{Admin, Token},
     config::{self, Contract},
-    proxy::{App, Connections, Limits, SWEEP_EVERY, Stop, serve, serve_with},
-    telemetry::{AccessLog, Log, Metrics},
+    proxy::{App, Connections, Current, Limits, SWEEP_EVERY, Stop, serve, serve_with},
+    telemetry::{AccessLog, LOOK_EVERY, Log, Metrics},
 };
 
 /// Connections to the administration port at once.
@@ -20,7 +20,7 @@ const ADMIN_CONNECTIONS: usize = 64;
 /// A running gateway. Dropping it closes its listeners; [`Gateway::stop`] also waits for what runs.
 #[derive(Debug)]
 pub struct Gateway {
-    app: Arc<App>,
+    current: Arc<Current>,
     address: SocketAddr,
     admin: SocketAddr,
     stop: Arc<Stop>,
@@ -85,32 +85,37 @@ impl Gateway {
         let access = &contract.gateway.access_log;
         app.access =
             AccessLog::open(access, engine).map_err(|error| StartError::AccessLog(access.clone(), error))?;
-        let app = Arc::new(app);
+        let current = Arc::new(Current::new(app));
         let (listener, address) = bind(contract.gateway.listen).await?;
         let (admin_listener, admin) = bind(contract.gateway.admin).await?;
         let stop = Arc::new(Stop::default());
         let connections = Connections::new(limits.connections);
         let serving = tokio::spawn(serve(
             listener,
-            Arc::clone(&app),
+            Arc::clone(&current),
             connections.clone(),
             Arc::clone(&stop),
         ));
-        let metrics = Arc::new(Metrics::new(&app, &connections));
+        let metrics = Metrics::new(&current, &connections);
+        let administered = Arc::new(Admin::new(&current, metrics, Token::made_for(admin)));
         let admin_serving = tokio::spawn(serve_with(
             admin_listener,
-            app.log.clone(),
+            current.process().log.clone(),
             limits,
             Connections::new(ADMIN_CONNECTIONS),
             Arc::clone(&stop),
-            move |request| admin::answer(request, &metrics),
+            move |peer, request| {
+                let administered = Arc::clone(&administered);
+                async move { administered.answer(peer, request).await }
+            },
         ));
         let others = vec![
             admin_serving,
-            tokio::spawn(every(SWEEP_EVERY, Arc::clone(&app), App::sweep)),
+            tokio::spawn(every(SWEEP_EVERY, Arc::clone(&current), App::sweep)),
+            tokio::spawn(every(LOOK_EVERY, Arc::clone(&current), App::look)),
         ];
         Ok(Self {
-            app,
+            current,
             address,
             admin,
             stop,
@@ -135,22 +140,23 @@ impl Gateway {
     /// Returns where its lines go.
     #[must_use]
     pub fn log(&self) -> &Log {
-        &self.app.log
+        &self.current.process().log
     }
 
-    pub(crate) fn shared_app(&self) -> Arc<App> {
-        Arc::clone(&self.app)
+    pub(crate) fn current(&self) -> Arc<Current> {
+        Arc::clone(&self.current)
     }
 
-    /// Returns what runs inside.
+    /// Returns what runs inside now. Another may take its place at any time.
     #[must_use]
-    pub fn app(&self) -> &App {
-        &self.app
+    pub fn app(&self) -> Arc<App> {
+        self.current.app()
     }
 
     /// Stops: no new connections, answers under way are finished for as long as `drain`, and the rest is left to
     /// the end of the runtime. `true` if nothing was left.
     pub async fn stop(self, drain: Duration) -> bool {
+        self.current.process().note_stopping();
         self.stop.tell();
         self.connections.drained(drain).await
     }
@@ -173,11 +179,11 @@ async fn bind(address: SocketAddr) -> Result<(TcpListener, SocketAddr), StartErr
     Ok((listener, bound))
 }
 
-async fn every(period: Duration, app: Arc<App>, work: fn(&App)) {
+async fn every(period: Duration, current: Arc<Current>, work: fn(&App)) {
     let mut ticks = tokio::time::interval(period);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
-        work(&app);
+        work(&current.app());
     }
 }

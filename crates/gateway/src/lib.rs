@@ -7,11 +7,12 @@
 //! |---|---|
 //! | [`config`] | the contract file: every problem at once, with its line |
 //! | [`proxy`] | from a request to its answer |
+//! | [`admin`] | what operators see and steer |
 //! | [`telemetry`] | series and log lines |
 //! | [`cli`] | the verbs of the `evenkeel` program |
 //! | [`demo`] | what an outage looks like with and without a ladder |
 
-mod admin;
+pub mod admin;
 pub mod cli;
 pub mod config;
 pub mod demo;

@@ -715,3 +715,79 @@ fn fewer_open_files_mean_fewer_connections() {
     child.wait().unwrap();
     assert!(started.ends_with(" connections=30"), "{started}");
 }
+
+#[test]
+fn an_alternate_that_could_not_answer_and_an_exercise_of_nothing_are_problems() {
+    let spare = "[dependencies.spare]\nurls = [\"http://127.0.0.1:9\"]\ntimeout = \"5s\"";
+    let checked = |name: &str, route: &str, more: &str| {
+        let contract = GOOD
+            .replace("ladder = [ { stale = \"60s\" } ]", route)
+            .replace("\n[[routes]]", &format!("\n{more}\n[[routes]]"));
+        let path = file(name, &contract);
+        let output = evenkeel(&["check", path.to_str().unwrap()]);
+        format!("{}{}", text(&output.stdout), text(&output.stderr))
+    };
+    for (route, more, parts) in [
+        (
+            "ladder = [ { alternate = \"spare\" } ]",
+            "",
+            [
+                "routes[0] \"product\".ladder[0].alternate",
+                "\"spare\"",
+                "add `[dependencies.spare]`",
+            ],
+        ),
+        (
+            "ladder = [ { alternate = \"catalog\" } ]",
+            "",
+            [
+                "the dependency that could not answer",
+                "another dependency than `from`",
+                "a `retry`",
+            ],
+        ),
+        (
+            "ladder = [ { alternate = \"spare\" } ]",
+            spare,
+            [
+                "a timeout of 5s, and the deadline ends the call",
+                "kept free",
+                "lower that timeout",
+            ],
+        ),
+        (
+            "ladder = [ { alternate = \"spare\", stale = \"1s\" } ]",
+            spare,
+            [
+                "not exactly one of stale, alternate and default",
+                "{ alternate = dependency }",
+                "one rung in each",
+            ],
+        ),
+        (
+            "ladder = [ { stale = \"1s\" } ]\nexercise = \"1%\"",
+            "",
+            [
+                "routes[0] \"product\".exercise",
+                "without an alternate or a default",
+                "a copy needs no exercise",
+            ],
+        ),
+        (
+            "exercise = \"0%\"",
+            "",
+            ["no share at all", "more than 0% to 100%", "exercise = \"0.1%\""],
+        ),
+    ] {
+        let shown = checked("alternate.toml", route, more);
+        for part in parts {
+            assert!(shown.contains(part), "{part} is missing from\n{shown}");
+        }
+    }
+    let used = checked(
+        "alternate-only.toml",
+        "ladder = [ { alternate = \"spare\" } ]",
+        &spare.replace("5s", "100ms"),
+    );
+    assert!(used.contains("no problem"), "{used}");
+}

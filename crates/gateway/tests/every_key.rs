@@ -5,8 +5,12 @@
 mod caching;
 #[path = "e2e/kit.rs"]
 mod kit;
+#[path = "every_key/ladder.rs"]
+mod ladder;
 #[path = "every_key/load.rs"]
 mod load;
+#[path = "every_key/protection.rs"]
+mod protection;
 #[path = "every_key/retries.rs"]
 mod retries;
 #[path = "every_key/room.rs"]
@@ -39,6 +43,51 @@ const CHECKS: &[(&str, &str, Check)] = &[
     ("gateway", "drain", check!(drain())),
     ("gateway", "access_log", check!(access_log())),
     ("gateway", "trusted_peers", check!(trusted_peers())),
+    (
+        "gateway",
+        "identity_from_peers",
+        check!(protection::identity_from_peers()),
+    ),
+    (
+        "gateway.identity_from_peers",
+        "tenant",
+        check!(protection::identity_from_peers()),
+    ),
+    (
+        "gateway.identity_from_peers",
+        "subject",
+        check!(protection::identity_from_peers()),
+    ),
+    (
+        "gateway.identity_from_peers",
+        "entitlements",
+        check!(protection::identity_from_peers()),
+    ),
+    ("authorities.<name>", "from", check!(protection::from())),
+    ("authorities.<name>", "method", check!(protection::method())),
+    ("authorities.<name>", "path", check!(protection::path())),
+    ("authorities.<name>", "headers", check!(protection::headers())),
+    ("authorities.<name>", "consume", check!(protection::consume())),
+    ("authorities.<name>", "copy", check!(protection::copy())),
+    ("authorities.<name>", "identity", check!(protection::identity())),
+    ("authorities.<name>", "deny", check!(protection::deny())),
+    ("authorities.<name>", "deadline", check!(protection::deadline())),
+    (
+        "authorities.<name>.identity",
+        "tenant",
+        check!(protection::identity()),
+    ),
+    (
+        "authorities.<name>.identity",
+        "subject",
+        check!(protection::identity()),
+    ),
+    (
+        "authorities.<name>.identity",
+        "entitlements",
+        check!(protection::identity()),
+    ),
+    ("routes", "authorize", check!(protection::authorize())),
     ("resources.<name>", "concurrency", check!(resource())),
     ("dependencies.<name>", "urls", check!(urls())),
     ("dependencies.<name>", "uses", check!(resource())),
@@ -224,6 +273,8 @@ const CHECKS: &[(&str, &str, Check)] = &[
     ("routes.match", "method", check!(method())),
     ("routes.match", "header", check!(header())),
     ("routes.ladder", "stale", check!(stale())),
+    ("routes.ladder", "alternate", check!(ladder::alternate())),
+    ("routes", "exercise", check!(ladder::exercise())),
     (
         "routes.ladder",
         "default",

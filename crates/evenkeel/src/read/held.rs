@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     answer::{Answer, Unanswered},
-    key::{Key, Scope},
+    key::{self, Key, Scope},
     ticket::{Call, Permit},
 };
 
@@ -70,10 +70,15 @@ where
     /// [`own_lifetimes`](crate::ReadBuilder::own_lifetimes) for copies that are to be served without asking, and a
     /// stale rung for those that stand in; the facts that `bring` gives narrow both.
     ///
+    /// `scope` and `asked_for` are what an [alternate](crate::ReadBuilder::alternate) is told; they are no part of the
+    /// key that `together` writes.
+    ///
     /// # Errors
     /// As [`Read::call`].
     pub async fn call_held<F, Fut>(
         &self,
+        scope: S,
+        asked_for: impl AsRef<[u8]>,
         bring: Bring<'_, T>,
         together: Together<'_>,
         usable: Usable<'_, T>,
@@ -83,15 +88,21 @@ where
         F: Fn(Call<'static>, Option<Permit<'static>>) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<T, E>> + Send + 'static,
     {
+        if let Err(misuse) = key::check(&scope) {
+            return Err(self.inner.misused(misuse));
+        }
         let key;
+        let spare = self.alternate.as_deref();
+        let ask = spare.map(|spare| spare.work(&scope, asked_for.as_ref()));
         let (mut running, first) =
             Running::begin(&self.inner, None, usable, Asker::Traffic, self.criticality);
         running.arrived(self.arrived);
+        running.spare = spare.zip(ask.as_ref()).map(|(spare, ask)| spare.for_call(ask));
         running.bring = Some(bring);
         running.may_outlive = true;
         let step = running.start(first);
         if !matches!(step, Step::Admit | Step::Refresh) {
-            return running.finish(step);
+            return running.conclude(step).await;
         }
         // Only who asks needs a key.
         let (write, may_join) = match together {

@@ -60,7 +60,7 @@ async fn serve(contract: &Contract) -> ExitCode {
             return ExitCode::from(UNUSABLE);
         }
     };
-    let (log, app) = (gateway.log().clone(), gateway.shared_app());
+    let (log, current) = (gateway.log().clone(), gateway.current());
     log.note(
         Level::Info,
         "started",
@@ -86,16 +86,16 @@ async fn serve(contract: &Contract) -> ExitCode {
     let name = loop {
         tokio::select! {
             name = signals.next() => break name,
-            _ = ticks.tick() => app.log_events(&mut outages),
+            _ = ticks.tick() => current.app().log_events(&mut outages),
         }
     };
-    app.log_events(&mut outages);
+    current.app().log_events(&mut outages);
     log.note(Level::Info, "stopping", &[("signal", name)]);
     let drained = tokio::select! {
         drained = gateway.stop(contract.gateway.drain) => drained,
         _ = signals.next() => false,
     };
-    app.log_events(&mut outages);
+    current.app().log_events(&mut outages);
     let (level, word) = if drained {
         (Level::Info, "yes")
     } else {
@@ -103,7 +103,7 @@ async fn serve(contract: &Contract) -> ExitCode {
     };
     log.note(level, "stopped", &[("drained", word)]);
     log.flush(FLUSH_MAX);
-    app.flush_access(FLUSH_MAX);
+    current.app().flush_access(FLUSH_MAX);
     if drained {
         ExitCode::SUCCESS
     } else {

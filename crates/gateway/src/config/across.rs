@@ -23,6 +23,8 @@ pub(super) struct Asker {
     index: usize,
     name: Option<String>,
     from: Option<String>,
+    /// Those that its ladder names.
+    alternates: Vec<String>,
     pub(super) deadline: Duration,
 }
 
@@ -49,6 +51,7 @@ impl Askers {
                 index,
                 name: name_of(route).map(str::to_owned),
                 from: text("from"),
+                alternates: alternates(route),
                 deadline: text("deadline")
                     .and_then(|text| units::duration(&text).ok())
                     .unwrap_or(Route::DEADLINE),
@@ -88,17 +91,21 @@ impl Askers {
     /// Adds a problem for each dependency that no route asks.
     pub(super) fn refuse_unused(&self, reader: &mut Reader<'_>, dependencies: Option<&Spanned<DeValue<'_>>>) {
         let names = tables(dependencies);
-        let is_known = |asker: &Asker| names.iter().any(|(name, _)| asker.from.as_ref() == Some(name));
-        if !self.0.iter().all(is_known) {
+        let is_known = |named: &String| names.iter().any(|(name, _)| named == name);
+        let all_known = |asker: &Asker| {
+            asker.from.as_ref().is_some_and(is_known) && asker.alternates.iter().all(is_known)
+        };
+        if !self.0.iter().all(all_known) {
             return;
         }
         for (name, value) in &names {
-            if self.most_pressed(name).is_none() {
+            let is_alternate = self.0.iter().any(|asker| asker.alternates.contains(name));
+            if self.most_pressed(name).is_none() && !is_alternate {
                 reader.problem(
                     &format!("dependencies.{name}"),
                     value.span(),
                     "asked by no route",
-                    "dependencies that a route names in `from`: others would have no effect",
+                    "dependencies that a route names in `from`, or as an alternate: others would have no effect",
                     &format!("add `from = \"{name}\"` to the route that should ask it, or remove it"),
                 );
             }
@@ -140,6 +147,18 @@ pub(super) fn refuse_unused_resources(
 fn text_of(table: &Spanned<DeValue<'_>>, key: &str) -> Option<String> {
     let value = table.get_ref().as_table()?.get(key)?;
     value.get_ref().as_str().map(str::to_owned)
+}
+
+/// Returns the dependencies that the ladder of a route names, as far as it can be read.
+fn alternates(route: &Spanned<DeValue<'_>>) -> Vec<String> {
+    let ladder = route.get_ref().as_table().and_then(|route| route.get("ladder"));
+    ladder
+        .and_then(|ladder| ladder.get_ref().as_array())
+        .into_iter()
+        .flatten()
+        .filter_map(|rung| rung.get_ref().as_table()?.get("alternate")?.get_ref().as_str())
+        .map(str::to_owned)
+        .collect()
 }
 
 /// Returns what stands in a table of named things.

@@ -94,6 +94,7 @@ pub const ROUTE: &[&str] = &[
     "authorize",
     "scope",
     "ladder",
+    "exercise",
     "when_busy",
     "exact",
     "keep_if",
@@ -118,7 +119,7 @@ pub const MATCH: &[&str] = &["path", "host", "method", HEADER];
 /// The key of `match` that is a table of fields.
 pub const HEADER: &str = "header";
 /// Keys of one rung of `ladder`; exactly one of them.
-pub const RUNG: &[&str] = &["stale", "default"];
+pub const RUNG: &[&str] = &["stale", "alternate", "default"];
 /// Keys of the `default` rung.
 pub const DEFAULT: &[&str] = &["status", "content_type", "cache_control", "body"];
 /// Keys of `keep_if`.

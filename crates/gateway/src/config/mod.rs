@@ -12,6 +12,7 @@ mod forwarding;
 mod gateway;
 mod identity;
 pub mod keys;
+mod ladder;
 mod network;
 pub mod pattern;
 mod probe;
@@ -33,10 +34,11 @@ pub use diag::{Diagnostics, Places};
 pub use forwarding::{Class, OtherMethods};
 pub use gateway::{AccessLog, Gateway};
 pub use identity::{Identity, IdentityPart};
+pub use ladder::{Alternate, DefaultAnswer, Rung};
 pub use network::{NETWORKS_MAX, Network};
 pub use probe::HealthProbe;
 pub use rewrite::{CHANGES_MAX, FieldChanges, Rewrite};
-pub use route::{DefaultAnswer, KeepIf, Route, Rung, ScopePart};
+pub use route::{KeepIf, Route, ScopePart};
 
 use reader::Reader;
 use toml::de::{DeTable, DeValue};
@@ -170,7 +172,7 @@ fn read(reader: &mut Reader<'_>, document: &DeTable<'_>) -> Option<Contract> {
             authorities.extend(authority::read(name, &names, fields));
         }
     }
-    let known = protection::Known {
+    let doors = protection::Doors {
         names: names_of(authorities_value),
         authorities: &authorities,
         from_peers: gateway.as_ref().map(|gateway| &gateway.identity_from_peers),
@@ -192,7 +194,11 @@ fn read(reader: &mut Reader<'_>, document: &DeTable<'_>) -> Option<Contract> {
             let place = format!("routes[{index}]");
             reader.diagnostics.name_route(index, route::name_of(value));
             if let Some(fields) = reader.open(place.clone(), value, keys::ROUTE) {
-                let route = route::read(&names, &known, &routes, fields);
+                let known = ladder::Known {
+                    names: &names,
+                    read: &dependencies,
+                };
+                let route = route::read(known, &doors, &routes, fields);
                 if let Some(route) = &route {
                     refresh::check_beside(reader, &place, route, &dependencies);
                 }
@@ -200,7 +206,7 @@ fn read(reader: &mut Reader<'_>, document: &DeTable<'_>) -> Option<Contract> {
             }
         }
     }
-    protection::check(reader, &known, &routes, &dependencies);
+    protection::check(reader, &doors, &routes, &dependencies);
     Some(Contract {
         gateway: gateway?,
         resources,

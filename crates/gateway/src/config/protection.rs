@@ -15,14 +15,14 @@ use super::{
 
 /// What is known of identity when routes are read.
 #[derive(Debug)]
-pub(super) struct Known<'k> {
+pub(super) struct Doors<'k> {
     /// The names of authorities, also of those that have problems of their own.
     pub(super) names: Vec<String>,
     pub(super) authorities: &'k [Authority],
     pub(super) from_peers: Option<&'k Identity>,
 }
 
-impl Known<'_> {
+impl Doors<'_> {
     fn find(&self, name: &str) -> Option<&Authority> {
         self.authorities.iter().find(|authority| authority.name == name)
     }
@@ -101,7 +101,7 @@ impl Known<'_> {
 /// Checks what the tables say beside each other.
 pub(super) fn check(
     reader: &mut Reader<'_>,
-    known: &Known<'_>,
+    doors: &Doors<'_>,
     routes: &[Route],
     dependencies: &[Dependency],
 ) {
@@ -109,7 +109,7 @@ pub(super) fn check(
         let span = reader.places.find(&place).unwrap_or_default();
         reader.problem(&place, span, seen, allowed, mend);
     };
-    for authority in known.authorities {
+    for authority in doors.authorities {
         let place = format!("authorities.{}", authority.name);
         let uses = |route: &Route| route.authorize.as_ref() == Some(&authority.name);
         if !routes.is_empty() && !routes.iter().any(uses) {
@@ -123,7 +123,7 @@ pub(super) fn check(
                 ),
             );
         }
-        let is_told = |name: &&HeaderName| known.authorities.iter().any(|other| other.headers.contains(name));
+        let is_told = |name: &&HeaderName| doors.authorities.iter().any(|other| other.headers.contains(name));
         for name in authority.copy.iter().filter(is_told) {
             told(
                 format!("{place}.copy"),
@@ -134,7 +134,7 @@ pub(super) fn check(
         }
     }
     for (index, route) in routes.iter().enumerate() {
-        let Some(authority) = route.authorize.as_ref().and_then(|name| known.find(name)) else {
+        let Some(authority) = route.authorize.as_ref().and_then(|name| doors.find(name)) else {
             continue;
         };
         let place = |key: &str| format!("routes[{index}].{key}");
@@ -186,6 +186,15 @@ fn beside(route: &Route, authority: &Authority, dependencies: &[Dependency]) -> 
         return Some(format!(
             "\"{}\", whose dependency \"{}\" is the route's own",
             authority.name, route.from
+        ));
+    }
+    if route
+        .alternate()
+        .is_some_and(|alternate| alternate.name == authority.from)
+    {
+        return Some(format!(
+            "\"{}\", whose dependency \"{}\" is the route's alternate",
+            authority.name, authority.from
         ));
     }
     let find = |name: &str| dependencies.iter().find(|dependency| dependency.name == name);

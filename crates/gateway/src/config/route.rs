@@ -4,11 +4,9 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
 use evenkeel::http::IgnoredCookies;
-use evenkeel_core::{Criticality, ReadDraft, RefreshRules, RungRule, WhenBusy};
-use evenkeel_http::directives::ResponseDirectives;
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header::CACHE_CONTROL};
+use evenkeel_core::{Criticality, ReadDraft, RefreshRules, WhenBusy};
+use http::{HeaderName, StatusCode};
 use toml::{Spanned, de::DeValue};
 
 use super::{
@@ -17,9 +15,10 @@ use super::{
     forwarding::{self, Class, OtherMethods},
     identity::IdentityPart,
     keys,
+    ladder::{self, Alternate, DefaultAnswer, Known, Rung},
     pattern::Pattern,
-    protection::Known,
-    reader::{Fields, listed},
+    protection::Doors,
+    reader::Fields,
     refresh, room,
 };
 
@@ -48,6 +47,8 @@ pub struct Route {
     pub scope: Vec<ScopePart>,
     /// The rungs below live.
     pub ladder: Vec<Rung>,
+    /// The share of live answers, in parts per million, beside which alternate and default are tried too.
+    pub exercise: Option<u32>,
     /// What local refusals lead to.
     pub when_busy: WhenBusy,
     /// Nothing but an answer asked for this call.
@@ -90,28 +91,6 @@ impl ScopePart {
     }
 }
 
-/// A rung below live.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Rung {
-    /// The snapshot, up to this age.
-    Stale(Duration),
-    /// A declared constant.
-    Default(DefaultAnswer),
-}
-
-/// The declared constant of a default rung.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DefaultAnswer {
-    /// Its status.
-    pub status: StatusCode,
-    /// Its media type.
-    pub content_type: HeaderValue,
-    /// How long others may keep it.
-    pub cache_control: HeaderValue,
-    /// Its body.
-    pub body: Bytes,
-}
-
 /// Which successes are good enough to be kept. What is not leaves the snapshot as it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KeepIf {
@@ -119,21 +98,6 @@ pub struct KeepIf {
     pub status: Vec<StatusCode>,
     /// Not a body of no bytes, nor of an empty JSON array, object or null.
     pub not_empty: bool,
-}
-
-impl DefaultAnswer {
-    /// Whoever keeps a stand-in shows it after the outage too.
-    pub const CACHE_CONTROL: &str = "no-store";
-}
-
-impl Rung {
-    /// Returns the rule by which the engine checks it.
-    const fn rule(&self) -> RungRule {
-        match self {
-            Self::Stale(max_age) => RungRule::Stale { max_age: *max_age },
-            Self::Default(_) => RungRule::Default,
-        }
-    }
 }
 
 impl Route {
@@ -147,7 +111,7 @@ impl Route {
     pub fn stale(&self) -> Option<Duration> {
         self.ladder.iter().find_map(|rung| match rung {
             Rung::Stale(max_age) => Some(*max_age),
-            Rung::Default(_) => None,
+            Rung::Alternate(_) | Rung::Default(_) => None,
         })
     }
 
@@ -163,7 +127,16 @@ impl Route {
     pub fn default_answer(&self) -> Option<&DefaultAnswer> {
         self.ladder.iter().find_map(|rung| match rung {
             Rung::Default(answer) => Some(answer),
-            Rung::Stale(_) => None,
+            Rung::Stale(_) | Rung::Alternate(_) => None,
+        })
+    }
+
+    /// Returns the dependency that is asked in place of the first, if there is one.
+    #[must_use]
+    pub fn alternate(&self) -> Option<&Alternate> {
+        self.ladder.iter().find_map(|rung| match rung {
+            Rung::Alternate(alternate) => Some(alternate),
+            Rung::Stale(_) | Rung::Default(_) => None,
         })
     }
 }
@@ -174,8 +147,8 @@ pub(super) fn name_of<'t>(route: &'t Spanned<DeValue<'t>>) -> Option<&'t str> {
 }
 
 pub(super) fn read(
-    dependencies: &[String],
-    known: &Known<'_>,
+    known: Known<'_>,
+    doors: &Doors<'_>,
     earlier: &[Route],
     mut fields: Fields<'_, '_>,
 ) -> Option<Route> {
@@ -194,26 +167,14 @@ pub(super) fn read(
     let conditions = conditions.unwrap_or_default();
     let forwarding = forwarding::read(&mut fields, &conditions);
     let from = fields.required_text("from", "\"catalog\"");
-    if let Some(from) = &from
-        && !dependencies.contains(from)
-    {
-        let known: Vec<&str> = dependencies.iter().map(String::as_str).collect();
-        let allowed = if known.is_empty() {
-            "names of dependencies; the contract has none".to_owned()
-        } else {
-            listed(&known)
-        };
-        fields.problem(
-            "from",
-            &format!("\"{from}\""),
-            &allowed,
-            &format!("add `[dependencies.{from}]`, or correct the name"),
-        );
+    if let Some(from) = &from {
+        known.refuse_unknown(&mut fields, "from", from);
     }
     let deadline = fields.duration("deadline", "\"3s\"").unwrap_or(Route::DEADLINE);
-    let authorize = known.authorize(&mut fields);
-    let scope = scope(&mut fields, pattern.as_ref(), known, authorize.as_deref());
-    let ladder = ladder(&mut fields);
+    let authorize = doors.authorize(&mut fields);
+    let scope = scope(&mut fields, pattern.as_ref(), doors, authorize.as_deref());
+    let ladder = ladder::read(&mut fields, known, from.as_deref());
+    let exercise = ladder::read_exercise(&mut fields, &ladder);
     let when_busy = fields.word(
         "when_busy",
         &[("ladder", WhenBusy::Ladder), ("refuse", WhenBusy::Refuse)],
@@ -288,6 +249,7 @@ pub(super) fn read(
         authorize,
         scope,
         ladder,
+        exercise,
         when_busy,
         exact,
         keep_if,
@@ -344,7 +306,7 @@ fn matched(fields: &mut Fields<'_, '_>, earlier: &[Route]) -> Option<(Pattern, C
 fn scope(
     fields: &mut Fields<'_, '_>,
     pattern: Option<&Pattern>,
-    known: &Known<'_>,
+    doors: &Doors<'_>,
     authorize: Option<&str>,
 ) -> Vec<ScopePart> {
     let mut parts = Vec::new();
@@ -355,7 +317,7 @@ fn scope(
             }
             Some(("query", name)) if !name.is_empty() => Some(ScopePart::Query(name.to_owned())),
             Some(_) => None,
-            None => match known.identity_part(fields, &text, authorize) {
+            None => match doors.identity_part(fields, &text, authorize) {
                 Ok(part) => part,
                 // It has been told.
                 Err(()) => continue,
@@ -380,99 +342,6 @@ fn scope(
         }
     }
     parts
-}
-
-fn ladder(fields: &mut Fields<'_, '_>) -> Vec<Rung> {
-    let Some(value) = fields.value("ladder") else {
-        return Vec::new();
-    };
-    let Some(list) = value.get_ref().as_array() else {
-        fields.problem(
-            "ladder",
-            &super::reader::shown(value),
-            "a list of rungs",
-            "write `ladder = [ { stale = \"60s\" } ]`, say",
-        );
-        return Vec::new();
-    };
-    let place = fields.place_of("ladder");
-    let mut reader = fields.reader();
-    let mut rungs = Vec::new();
-    for (index, item) in list.iter().enumerate() {
-        let Some(mut rung) = reader.open(format!("{place}[{index}]"), item, keys::RUNG) else {
-            continue;
-        };
-        match (rung.has("stale"), rung.has("default")) {
-            (true, false) => rungs.extend(rung.duration("stale", "\"60s\"").map(Rung::Stale)),
-            (false, true) => rungs.extend(default_answer(&mut rung).map(Rung::Default)),
-            (true, true) | (false, false) => rung.problem(
-                "",
-                "not exactly one of stale and default",
-                "{ stale = duration } or { default = answer }",
-                "write one rung in each pair of braces",
-            ),
-        }
-    }
-    rungs
-}
-
-fn default_answer(rung: &mut Fields<'_, '_>) -> Option<DefaultAnswer> {
-    let value = rung.value("default")?;
-    let place = rung.place_of("default");
-    let mut reader = rung.reader();
-    let mut fields = reader.open(place, value, keys::DEFAULT)?;
-    let status = fields.integer("status", 200, 599, "200").unwrap_or(200);
-    let content_type = fields.required_text("content_type", "\"application/json\"");
-    let cache_control = cache_control(&mut fields);
-    let body = fields.required_text("body", "\"[]\"");
-    let status = u16::try_from(status)
-        .ok()
-        .and_then(|status| StatusCode::from_u16(status).ok())?;
-    if matches!(status.as_u16(), 204 | 205 | 304) {
-        fields.problem(
-            "status",
-            status.as_str(),
-            "a status whose answers have a body",
-            "write `status = 200`",
-        );
-    }
-    let content_type = content_type?;
-    let value = HeaderValue::from_str(&content_type).ok();
-    if value.is_none() || !content_type.contains('/') {
-        fields.problem(
-            "content_type",
-            &format!("{content_type:?}"),
-            "a media type",
-            "write `content_type = \"application/json\"`, say",
-        );
-    }
-    Some(DefaultAnswer {
-        status,
-        content_type: value?,
-        cache_control,
-        body: Bytes::from(body?),
-    })
-}
-
-/// Reads what a default answer says to caches; what HTTP's own grammar refuses is a problem.
-fn cache_control(fields: &mut Fields<'_, '_>) -> HeaderValue {
-    let default = HeaderValue::from_static(DefaultAnswer::CACHE_CONTROL);
-    let Some(text) = fields.text("cache_control", "\"max-age=5\"") else {
-        return default;
-    };
-    let value = HeaderValue::from_str(&text).ok().filter(|value| {
-        let headers = HeaderMap::from_iter([(CACHE_CONTROL, value.clone())]);
-        !value.is_empty() && !ResponseDirectives::of(&headers).unreadable
-    });
-    if value.is_none() {
-        fields.problem(
-            "cache_control",
-            &format!("{text:?}"),
-            "directives of Cache-Control",
-            "write `cache_control = \"max-age=5\"`, say, or remove it: it is `no-store` then",
-        );
-    }
-    value.unwrap_or(default)
 }
 
 fn keep_if(fields: &mut Fields<'_, '_>) -> KeepIf {

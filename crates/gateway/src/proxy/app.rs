@@ -2,57 +2,37 @@
 //! It exists so that everything is built, or refused with every problem, before the first connection is taken.
 //! It refuses to open sockets; the server does.
 
-use std::{
-    net::IpAddr,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, AtomicUsize, Ordering},
-    },
-    time::Duration,
-};
+use std::{net::IpAddr, sync::Arc, time::Duration};
 
-use evenkeel::{BreakerBuilder, Dependency, Engine, Memory, Problems, Resource, http::Shelf};
+use evenkeel::{BreakerBuilder, Dependency, Engine, Problems, Resource, http::Shelf};
 use evenkeel_core::{BreakerRules, OpenFor};
-use evenkeel_http::{hop::Via, problem::ProblemKind};
+use evenkeel_http::hop::Via;
 
 use super::{
-    buffers::Buffers,
-    caching, health,
+    alternate::Alternate,
+    health,
     identity::{Personal, Told},
-    labels::{self, Labels},
+    labels,
     limits::Limits,
     passing::Passing,
-    protect::Gate,
+    process::Process,
+    protect::{AtGate, Gate},
     route::{Common, Route},
     served::{AllServed, Served},
     upstream::Upstream,
 };
 use crate::{
     config::{self, Breaker, Class, Contract, Network},
-    telemetry::{AccessLog, Blame, Log, Outages},
+    telemetry::{AccessLog, Blame, Outages},
 };
 
-/// Requests that never became a call, by what was wrong with them.
-pub(crate) const MISDIRECTED: [ProblemKind; 6] = [
-    ProblemKind::BadRequest,
-    ProblemKind::NoSuchRoute,
-    ProblemKind::MethodNotAllowed,
-    ProblemKind::MethodNotImplemented,
-    ProblemKind::BodyTooLarge,
-    ProblemKind::NothingKept,
-];
-
-/// A gateway without its sockets.
+/// A gateway without its sockets, as one contract wants it.
 #[derive(Debug)]
 pub struct App {
-    pub(crate) engine: Engine,
-    pub(crate) log: Log,
+    /// What stays when another contract takes over.
+    pub(crate) process: Arc<Process>,
     /// Where a line is written about each request; opened when the gateway starts.
     pub(crate) access: Option<AccessLog>,
-    pub(crate) memory: Memory<super::whole::Reply>,
-    pub(crate) shelf: Shelf,
-    pub(crate) buffers: Buffers,
-    pub(crate) limits: Limits,
     trusted: Vec<Network>,
     /// What reads.
     pub(crate) routes: Vec<Arc<Route>>,
@@ -65,13 +45,10 @@ pub struct App {
     pub(crate) dependencies: Vec<(Dependency, Arc<Upstream>)>,
     pub(crate) resources: Vec<Resource>,
     pub(super) served: AllServed,
-    pub(super) labels: Labels,
-    pub(super) in_flight: AtomicUsize,
-    misdirected: [AtomicU64; MISDIRECTED.len()],
 }
 
 impl App {
-    /// Builds everything that a contract names.
+    /// Builds everything that a contract names, in a process of its own.
     ///
     /// # Errors
     /// Every problem that the engine finds, placed as in the file.
@@ -81,21 +58,37 @@ impl App {
         limits: Limits,
         workers: usize,
     ) -> Result<Self, Problems> {
+        Self::within(
+            &Arc::new(Process::new(contract, engine, limits)),
+            contract,
+            workers,
+        )
+    }
+
+    /// Builds everything that a contract names, in a process.
+    ///
+    /// # Errors
+    /// Every problem that the engine finds, placed as in the file.
+    pub(crate) fn within(
+        process: &Arc<Process>,
+        contract: &Contract,
+        workers: usize,
+    ) -> Result<Self, Problems> {
+        let engine = &process.engine;
         let mut problems = Problems::default();
         let via = Via::new(labels::NAME).map_err(|error| {
             let mut problems = Problems::default();
             problems.add("gateway", &error.to_string(), "a token", "rename it");
             problems
         })?;
-        let (memory, shelf) = caching::stores(contract);
         let common = Common {
             engine: engine.clone(),
-            memory: memory.clone(),
-            shelf: shelf.clone(),
-            buffers: Buffers::new(contract.gateway.buffers),
-            limits,
+            memory: process.memory.clone(),
+            shelf: process.shelf.clone(),
+            buffers: process.buffers.clone(),
+            limits: process.limits,
             via,
-            since: Arc::default(),
+            since: Arc::clone(&process.since),
         };
         let resources = resources(contract, engine, &mut problems);
         let dependencies = dependencies(contract, engine, &resources, workers, &mut problems);
@@ -108,11 +101,24 @@ impl App {
             else {
                 continue;
             };
-            let Some(gate) = gate(contract, route, &dependencies) else {
+            let named = |name: &str| {
+                dependencies
+                    .iter()
+                    .find(|(dependency, _)| dependency.name() == name)
+            };
+            let alternate = match route.alternate().map(|alternate| named(&alternate.name)) {
+                None => None,
+                Some(Some((dependency, upstream))) => Some(Alternate {
+                    dependency: dependency.clone(),
+                    upstream: Arc::clone(upstream),
+                }),
+                Some(None) => continue,
+            };
+            let Some(gate) = Gate::of(contract, route, &dependencies) else {
                 continue;
             };
             let told = Told::of(contract, route);
-            match serve((route, told), dependency, upstream, gate, &common) {
+            match serve((route, told), (dependency, upstream), alternate, gate, &common) {
                 Ok(built) => {
                     let number = served.list.len();
                     served.router.add(&route.pattern, route.conditions.rank(), number);
@@ -122,13 +128,8 @@ impl App {
             }
         }
         problems.or(Self {
-            log: Log::to_stderr(engine),
+            process: Arc::clone(process),
             access: None,
-            engine: common.engine,
-            memory,
-            shelf,
-            buffers: common.buffers,
-            limits,
             trusted: contract.gateway.trusted_peers.clone(),
             routes: served.list.iter().filter_map(|one| one.reads.clone()).collect(),
             passes: served.list.iter().filter_map(|one| one.passes.clone()).collect(),
@@ -137,16 +138,13 @@ impl App {
             served,
             dependencies,
             resources,
-            labels: Labels::new(),
-            in_flight: AtomicUsize::new(0),
-            misdirected: std::array::from_fn(|_| AtomicU64::new(0)),
         })
     }
 
     /// Returns the engine that everything runs on.
     #[must_use]
-    pub const fn engine(&self) -> &Engine {
-        &self.engine
+    pub fn engine(&self) -> &Engine {
+        &self.process.engine
     }
 
     /// Returns the counters of what the route of this name only forwards.
@@ -172,11 +170,12 @@ impl App {
 
     /// Returns the dependency of this name.
     #[must_use]
-    pub fn dependency(&self, name: &str) -> Option<&Dependency> {
+    pub fn dependency(&self, name: &str) -> Option<Dependency> {
         self.dependencies
             .iter()
             .map(|(dependency, _)| dependency)
             .find(|dependency| dependency.name() == name)
+            .cloned()
     }
 
     /// Returns how many connections to this dependency are idle.
@@ -191,13 +190,13 @@ impl App {
     /// Returns the snapshots in use: how many, and their bytes.
     #[must_use]
     pub fn snapshots(&self) -> (usize, u64) {
-        (self.memory.count(), self.memory.bytes())
+        (self.process.memory.count(), self.process.memory.bytes())
     }
 
     /// Returns the shelf of the routes that cache.
     #[must_use]
-    pub const fn shelf(&self) -> &Shelf {
-        &self.shelf
+    pub fn shelf(&self) -> &Shelf {
+        &self.process.shelf
     }
 
     /// Returns how many attempts of the route of this name are shared right now, and how many keys are remembered as
@@ -211,14 +210,14 @@ impl App {
     /// Returns the bytes of bodies that are being held back.
     #[must_use]
     pub fn buffered(&self) -> usize {
-        self.buffers.used()
+        self.process.buffers.used()
     }
 
     /// Writes what has happened since the last time to the log.
     pub(crate) fn log_events(&self, outages: &mut Outages) {
-        for event in self.engine.drain_events() {
+        for event in self.process.engine.drain_events() {
             if let Some(line) = outages.line(&event, |name, class| self.blame(name, class)) {
-                self.log.line(&line);
+                self.process.log.line(&line);
             }
         }
     }
@@ -237,6 +236,13 @@ impl App {
         }
     }
 
+    /// Looks where every route stands. Called every [`crate::telemetry::LOOK_EVERY`].
+    pub(crate) fn look(&self) {
+        let routes: Vec<_> = self.served.list.iter().filter_map(Served::counts).collect();
+        let now = self.process.engine.now().mono;
+        drop(self.process.standing.look(now, &routes));
+    }
+
     /// Looks after idle connections. Called every [`super::upstream::SWEEP_EVERY`].
     pub(crate) fn sweep(&self) {
         for (_, upstream) in &self.dependencies {
@@ -252,35 +258,26 @@ impl App {
     /// Returns how many requests have arrived and have no answer yet.
     #[must_use]
     pub fn requests_in_flight(&self) -> usize {
-        self.in_flight.load(Ordering::Relaxed)
-    }
-
-    /// Counts a request that became no call.
-    pub(super) fn note_misdirected(&self, kind: ProblemKind) {
-        if let Some(index) = MISDIRECTED.iter().position(|known| *known == kind) {
-            self.misdirected[index].fetch_add(1, Ordering::Relaxed);
-        }
-    }
-
-    /// Returns how many requests became no call, by what was wrong.
-    pub(crate) fn misdirected(&self) -> impl Iterator<Item = (ProblemKind, u64)> {
-        MISDIRECTED
-            .into_iter()
-            .zip(&self.misdirected)
-            .map(|(kind, count)| (kind, count.load(Ordering::Relaxed)))
+        self.process.requests_in_flight()
     }
 }
 
 /// Builds both sides of a route, as far as it has them.
 fn serve(
     (route, told): (&config::Route, Told),
-    dependency: &Dependency,
-    upstream: &Arc<Upstream>,
+    (dependency, upstream): (&Dependency, &Arc<Upstream>),
+    alternate: Option<Alternate>,
     gate: Option<AtGate<'_>>,
     common: &Common,
 ) -> Result<Served, Problems> {
     let reads = match route.class {
-        Class::Read => Some(Arc::new(Route::build(route, dependency, upstream, common, told)?)),
+        Class::Read => Some(Arc::new(Route::build(
+            route,
+            (dependency, upstream),
+            alternate,
+            common,
+            told,
+        )?)),
         Class::Pass => None,
     };
     let passes = route
@@ -297,25 +294,6 @@ fn serve(
             })
             .transpose()?,
     })
-}
-
-/// An authority and who is asked.
-type AtGate<'a> = (&'a config::Authority, &'a Dependency, &'a Arc<Upstream>);
-
-/// Finds who decides about a route; `None` where the one who should was not built, which has been told.
-fn gate<'a>(
-    contract: &'a Contract,
-    route: &config::Route,
-    dependencies: &'a [(Dependency, Arc<Upstream>)],
-) -> Option<Option<AtGate<'a>>> {
-    let Some(name) = &route.authorize else {
-        return Some(None);
-    };
-    let authority = contract.authorities.iter().find(|known| known.name == *name)?;
-    let (dependency, upstream) = dependencies
-        .iter()
-        .find(|(dependency, _)| dependency.name() == authority.from)?;
-    Some(Some((authority, dependency, upstream)))
 }
 
 fn resources(contract: &Contract, engine: &Engine, problems: &mut Problems) -> Vec<Resource> {

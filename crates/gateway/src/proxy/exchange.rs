@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use evenkeel::{Class, Keep, Mono, Permit};
 use evenkeel_http::{
     dates::HttpDate,
@@ -20,7 +20,7 @@ use evenkeel_http::{
     status::in_error_set,
 };
 use http::{
-    HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version,
+    HeaderMap, HeaderName, HeaderValue, Method, Version,
     header::{DATE, IF_MATCH, IF_UNMODIFIED_SINCE},
     request::Parts,
     response,
@@ -28,19 +28,21 @@ use http::{
 use parking_lot::Mutex;
 
 use super::{
+    alternate,
     buffers::Lease,
     cached::Cached,
     forward::{self, Sent},
     framing::{self, Asked, End},
     keep::{self, Received, Verdict, Why},
     peer::Peer,
+    pieces::Pieces,
     repeat,
     route::Route,
     since::Place,
     stream::Stream,
     trouble::Trouble,
     upload::Upload,
-    upstream::Head,
+    upstream::{Head, Upstream},
     whole::{Reply, Whole, compact},
 };
 
@@ -62,6 +64,10 @@ pub(crate) struct Exchange {
     pub(super) void: Option<[Place; 2]>,
     /// When the first attempt began, where that matters.
     pub(super) began: OnceLock<Mono>,
+    /// The alternate, where it is asked in place of the route's own dependency.
+    pub(super) instead: Option<Arc<Upstream>>,
+    /// The exchange of the same request with the alternate, once that is asked.
+    pub(super) alternate: OnceLock<Arc<Self>>,
 }
 
 /// What the work hands to the call beside its result.
@@ -88,10 +94,13 @@ impl Exchange {
         self.run(permit)
             .await
             .inspect(|reply| self.note_refusal(reply))
-            .inspect_err(|trouble| self.route.upstream.note(trouble))
+            .inspect_err(|trouble| self.upstream().note(trouble))
     }
 
     async fn run(&self, permit: Option<Permit<'static>>) -> Result<Reply, Trouble> {
+        if let Some(upstream) = &self.instead {
+            return self.run_instead(upstream, permit).await;
+        }
         let route = &self.route;
         let repeats = self.repeats();
         if repeats {
@@ -105,7 +114,7 @@ impl Exchange {
         let head = route
             .upstream
             .send(|| {
-                self.connected.store(true, Ordering::Relaxed);
+                self.note_connected();
                 forward::outgoing(
                     &self.request,
                     &self.authority,
@@ -289,6 +298,11 @@ impl Exchange {
         keep::judge(&received, &self.route.keep_if)
     }
 
+    /// Notes that a connection is there and the request is being written to it.
+    pub(super) fn note_connected(&self) {
+        self.connected.store(true, Ordering::Relaxed);
+    }
+
     /// Tells whether the answer is for the one who asks and nobody else, as far as the request says. Where requests steer,
     /// a reload is: it wants an attempt that begins now, not one that is under way.
     pub(super) fn asks_for_itself(&self, facts: &RequestFacts, steers: bool) -> bool {
@@ -300,24 +314,6 @@ impl Exchange {
             || asked.unreadable
             || (steers && (asked.no_cache || asked.max_age == Some(Duration::ZERO)))
             || PRECONDITIONS.iter().any(|name| headers.contains_key(name))
-    }
-
-    /// Tells whether what an attempt of this time loaded may no longer be given, because it is somebody's and void.
-    pub(super) fn is_void(&self, began: Option<Mono>) -> bool {
-        // Of what nobody knows when it was loaded, nobody knows that it still holds.
-        self.void
-            .is_some_and(|places| began.is_none_or(|began| self.route.is_void(places, began)))
-    }
-
-    /// Voids what is kept for a principal whom the dependency itself refuses.
-    fn note_refusal(&self, reply: &Reply) {
-        let refused = matches!(
-            reply.status(),
-            Some(StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)
-        );
-        if let Some(places) = self.void.filter(|_| refused) {
-            self.route.void_principal(places);
-        }
     }
 
     /// Reads what the store rules need to know of the request.
@@ -334,13 +330,16 @@ impl Exchange {
     /// Prepares the fields of an answer for this side of the gateway.
     fn answered(&self, head: response::Parts) -> HeaderMap {
         let mut headers = self.received(head.headers, head.version);
+        if self.instead.is_some() {
+            alternate::disclaim(&mut headers);
+        }
         self.changed(&mut headers);
         headers
     }
 
     /// Makes the changes of the contract. None of them is about a field that is added here.
     pub(super) fn changed(&self, headers: &mut HeaderMap) {
-        self.route.upstream.rewrite.response.apply(headers);
+        self.upstream().rewrite.response.apply(headers);
     }
 
     fn received(&self, mut headers: HeaderMap, version: Version) -> HeaderMap {
@@ -360,68 +359,3 @@ const PRECONDITIONS: [HeaderName; 2] = [IF_MATCH, IF_UNMODIFIED_SINCE];
 
 /// The fields added to a live answer: `Via`, `Date`, and the two labels.
 const ADDED: usize = 4;
-
-/// A body being read. A single piece, the usual case, is not copied; more are copied together, so that a body
-/// of many small ones takes no more than its length.
-struct Pieces {
-    first: Bytes,
-    joined: BytesMut,
-    announced: usize,
-}
-
-impl Pieces {
-    fn of(announced: usize) -> Self {
-        Self {
-            first: Bytes::new(),
-            joined: BytesMut::new(),
-            announced,
-        }
-    }
-
-    fn length(&self) -> usize {
-        self.first.len() + self.joined.len()
-    }
-
-    fn add(&mut self, piece: Bytes) {
-        if self.length() == 0 {
-            self.first = piece;
-            return;
-        }
-        if !self.first.is_empty() {
-            self.joined
-                .reserve(self.announced.max(self.first.len() + piece.len()));
-            self.joined.extend_from_slice(&std::mem::take(&mut self.first));
-        }
-        self.joined.extend_from_slice(&piece);
-    }
-
-    fn joined(self) -> Bytes {
-        if self.joined.is_empty() {
-            self.first
-        } else {
-            self.joined.freeze()
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn pieces_come_out_in_order_and_an_empty_one_changes_nothing() {
-        for (pieces, whole) in [
-            (&[][..], ""),
-            (&["", ""], ""),
-            (&["a"], "a"),
-            (&["", "a", "", "bc", "d"], "abcd"),
-        ] {
-            let mut read = Pieces::of(0);
-            for piece in pieces {
-                read.add(Bytes::from_static(piece.as_bytes()));
-            }
-            assert_eq!(read.length(), whole.len());
-            assert_eq!(read.joined(), whole);
-        }
-    }
-}

@@ -9,7 +9,7 @@ use http::Response;
 
 use super::{
     app::App,
-    handle::Covered,
+    arrive::Covered,
     outbound::Outbound,
     peer::Peer,
     protect::{Gate, Passed},
@@ -31,7 +31,7 @@ pub(super) async fn pass<'a>(
     peer: &Arc<Peer>,
     mut covered: Covered<'a>,
 ) -> Result<(Covered<'a>, Mono), Stopped> {
-    let arrived = app.engine.now().mono;
+    let arrived = app.engine().now().mono;
     let Some(gate) = covered.served.gate.as_ref() else {
         return Ok((covered, arrived));
     };

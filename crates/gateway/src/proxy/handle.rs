@@ -1,48 +1,38 @@
-//! Decides the life of one request: is it one, which route, whose data, the call, the answer.
+//! Decides the life of one request: is it one, which route, who may, whose data, the call, the answer.
 //! It exists as one short function, so that the order of the checks can be read in one look.
 //! It refuses what could be read in two ways before anything else happens.
 
-use std::{
-    sync::{
-        Arc, OnceLock,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
-    },
-    time::Duration,
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
 };
 
-use evenkeel::{Answer, Mono, Protection, Together, Unanswered, Usable, http::HttpCache};
+use evenkeel::{Answer, Protection, Together, Unanswered, Usable, http::HttpCache};
 use evenkeel_http::{
-    accept::{normalise_encoding, normalise_language},
     decision::Decision,
     facts::{Reuse, Sharing},
-    hop::strip_nominated,
     problem::ProblemKind,
     reuse::given_from_shared,
 };
 use http::{
-    HeaderMap, HeaderName, HeaderValue, Method, Request, Response,
-    header::{
-        ACCEPT_ENCODING, ALLOW, EXPECT, HOST, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, MAX_FORWARDS, RANGE,
-    },
+    HeaderName, HeaderValue, Request, Response,
+    header::{ALLOW, EXPECT, HOST, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, RANGE},
 };
 use http_body::Body as _;
 use hyper::body::Incoming;
-use parking_lot::Mutex;
 
 use super::{
+    alternate::Asking,
     app::App,
-    authority,
+    arrive::{Asked, Refused, cover, prepare},
     cached::Cached,
-    exchange::{Exchange, Handed},
-    framing, gate,
+    exchange::Exchange,
+    gate,
     outbound::Outbound,
-    pass::Passed,
     peer::Peer,
     refuse, repeat,
     respond::respond,
     route::Whose,
-    router::has_dot_segment,
-    served::{Nobody, Served},
     trouble::Trouble,
     upload,
     watched::Watched,
@@ -52,7 +42,7 @@ use crate::telemetry::{AccessedRequest, CameTo};
 
 /// Answers one request.
 pub(crate) async fn handle(app: &App, peer: &Arc<Peer>, request: Request<Incoming>) -> Response<Watched> {
-    let _in_flight = InFlight::begin(&app.in_flight);
+    let _in_flight = InFlight::begin(&app.process.in_flight);
     let (head, body) = request.into_parts();
     // It is written when it is dropped, wherever this is left.
     let mut record = app
@@ -119,7 +109,7 @@ async fn answer(
             upload::leave(body, is_expecting);
             return answered;
         }
-        Ok(Asked::Pass(passed)) => match passed.answer(body, &app.labels).await {
+        Ok(Asked::Pass(passed)) => match passed.answer(body, &app.process.labels).await {
             Ok((response, came_to)) => return (response, Some(came_to)),
             Err((kind, detail)) => return (misdirected(app, kind, Some(detail)), None),
         },
@@ -137,14 +127,15 @@ async fn answer(
 }
 
 fn misdirected(app: &App, kind: ProblemKind, detail: Option<&str>) -> Response<Outbound> {
-    app.note_misdirected(kind);
+    app.process.note_misdirected(kind);
     refuse::misdirected(kind, detail)
 }
 
 /// Makes the call of a read and answers with its end.
 async fn read(app: &App, exchange: &Arc<Exchange>, whose: Whose) -> (Response<Outbound>, Option<CameTo>) {
+    let asking = Asking::of(exchange, whose);
     if let Some((cache, cached)) = exchange.route.cache.as_ref().zip(exchange.cached.as_ref()) {
-        return read_cached(app, exchange, cache, cached).await;
+        return read_cached(app, exchange, asking, (cache, cached)).await;
     }
     let usable = |held: &Reply| exchange.may_be_given(held);
     let target = exchange
@@ -169,10 +160,10 @@ async fn read(app: &App, exchange: &Arc<Exchange>, whose: Whose) -> (Response<Ou
     let is_own = shares && exchange.is_one_callers_own();
     let usable: Usable<'_, Reply> = Some(&usable);
     let end = match (exchange.repeats(), is_own) {
-        (false, false) => guard.call_work(whose, target, usable, work).await,
-        (false, true) => guard.call_alone(whose, target, usable, work).await,
-        (true, false) => guard.call_repeatable_work(whose, target, usable, work).await,
-        (true, true) => guard.call_repeatable_alone(whose, target, usable, work).await,
+        (false, false) => guard.call_work(asking, target, usable, work).await,
+        (false, true) => guard.call_alone(asking, target, usable, work).await,
+        (true, false) => guard.call_repeatable_work(asking, target, usable, work).await,
+        (true, true) => guard.call_repeatable_alone(asking, target, usable, work).await,
     };
     ended(app, exchange, end)
 }
@@ -181,13 +172,13 @@ async fn read(app: &App, exchange: &Arc<Exchange>, whose: Whose) -> (Response<Ou
 async fn read_cached(
     app: &App,
     exchange: &Arc<Exchange>,
-    cache: &HttpCache,
-    cached: &Cached,
+    asking: Asking,
+    (cache, cached): (&HttpCache, &Cached),
 ) -> (Response<Outbound>, Option<CameTo>) {
     if cached.looked.request().directives.only_if_cached
         && cached.first(cache, exchange.route.engine.now().mono) == Decision::OnlyIfCached
     {
-        app.note_misdirected(ProblemKind::NothingKept);
+        app.process.note_misdirected(ProblemKind::NothingKept);
         return (refuse::nothing_kept(), None);
     }
     let bring = |moment, now| exchange.bring(cache, cached, moment, now);
@@ -211,7 +202,9 @@ async fn read_cached(
             &late
         }
     };
-    let end = guard.call_held(&bring, together, Some(&usable), work).await;
+    let end = guard
+        .call_held(asking, "", &bring, together, Some(&usable), work)
+        .await;
     ended(app, exchange, end)
 }
 
@@ -226,183 +219,11 @@ fn ended(
         .access
         .as_ref()
         .map(|_| CameTo::of(&exchange.route.name, &end));
-    let mut response = respond(exchange, end, &app.labels);
+    let mut response = respond(exchange, end, &app.process.labels);
     if exchange.repeats() {
         repeat::mark(&mut response);
     }
     (response, came_to)
-}
-
-/// Why a request becomes no call.
-struct Refused {
-    kind: ProblemKind,
-    detail: Option<String>,
-    /// The methods that the address takes.
-    allow: Option<HeaderValue>,
-}
-
-impl Refused {
-    const fn because(kind: ProblemKind, detail: Option<String>) -> Self {
-        Self {
-            kind,
-            detail,
-            allow: None,
-        }
-    }
-
-    fn of(nobody: Nobody) -> Self {
-        match nobody {
-            Nobody::NoRoute => Self::because(ProblemKind::NoSuchRoute, None),
-            Nobody::OtherMethods(allow) => Self {
-                allow: Some(allow),
-                ..Self::because(ProblemKind::MethodNotAllowed, None)
-            },
-        }
-    }
-}
-
-/// What a request asks for.
-enum Asked {
-    /// An answer of class read.
-    Read(Arc<Exchange>, Whose),
-    /// To be forwarded.
-    Pass(Box<Passed>),
-    /// What the gateway itself can do.
-    Options,
-}
-
-/// A request and the route that covers it.
-pub(super) struct Covered<'a> {
-    pub(super) served: &'a Served,
-    pub(super) request: http::request::Parts,
-    pub(super) authority: HeaderValue,
-}
-
-/// Checks a request and finds the route that covers it; none for what the gateway itself can do.
-fn cover<'a>(
-    app: &'a App,
-    peer: &Peer,
-    mut request: http::request::Parts,
-) -> Result<Option<Covered<'a>>, Refused> {
-    let bad = |detail: &str| Refused::because(ProblemKind::BadRequest, Some(detail.to_owned()));
-    if request.method == Method::CONNECT || request.method == Method::TRACE {
-        return Err(Refused::because(ProblemKind::MethodNotImplemented, None));
-    }
-    let authority = authority::of_request(&request.uri, &request.headers).map_err(bad)?;
-    if !framing::can_be_read(&request.headers) {
-        return Err(bad(
-            "the body has another transfer coding than chunked, or more than one",
-        ));
-    }
-    // Nothing is decided by a field that goes no further, nor by one that its sender may not say: neither a route nor a
-    // copy.
-    strip_nominated(&mut request.headers);
-    app.personal.strip(&mut request.headers, peer.is_trusted());
-    let path = request.uri.path();
-    if has_dot_segment(path) {
-        return Err(bad("the path holds a dot segment"));
-    }
-    if request.method == Method::OPTIONS && (path == "*" || is_last_hop(&request.headers).map_err(bad)?) {
-        return Ok(None);
-    }
-    let served = app.served.find(&request, &authority).map_err(Refused::of)?;
-    Ok(Some(Covered {
-        served,
-        request,
-        authority,
-    }))
-}
-
-/// Finds out what a request asks for. Where somebody has decided about it first, it arrived before now.
-fn prepare(
-    app: &App,
-    peer: &Arc<Peer>,
-    covered: Covered<'_>,
-    arrived: Option<Mono>,
-) -> Result<Asked, Refused> {
-    let bad = |detail: &str| Refused::because(ProblemKind::BadRequest, Some(detail.to_owned()));
-    let Covered {
-        served,
-        mut request,
-        authority,
-    } = covered;
-    let is_read = request.method == Method::GET || request.method == Method::HEAD;
-    let (route, passing) = (served.reads.as_ref().filter(|_| is_read), served.passes.as_ref());
-    let route = match (route, passing) {
-        (Some(route), _) => route,
-        (None, Some(passing)) => {
-            let keepers = if request.method.is_safe() {
-                Vec::new()
-            } else {
-                app.served.keepers(&request)
-            };
-            let spent = arrived.map_or(Duration::ZERO, |at| app.engine.now().mono.since(at));
-            return Ok(Asked::Pass(Box::new(Passed {
-                passing: Arc::clone(passing),
-                keepers,
-                request,
-                authority,
-                peer: Arc::clone(peer),
-                personal: app.personal.clone(),
-                wait: passing.wait_after(spent),
-            })));
-        }
-        // Nobody who does not take the method is found.
-        (None, None) => return Err(Refused::because(ProblemKind::NoSuchRoute, None)),
-    };
-    let parts = route
-        .scope_of(request.uri.path(), request.uri.query(), &request.headers)
-        .map_err(|detail| Refused::because(ProblemKind::BadRequest, Some(detail)))?;
-    let scheme = peer.scheme(&request.headers);
-    let whose = Whose {
-        scheme,
-        authority: authority::normalised(&authority, scheme),
-        parts,
-    };
-    for name in &route.normalise {
-        if *name == ACCEPT_ENCODING {
-            normalise_encoding(&mut request.headers);
-        } else {
-            normalise_language(&mut request.headers);
-        }
-    }
-    let target = request.uri.path_and_query().map_or("", |target| target.as_str());
-    let void = route.void_places(&whose, target, &request.headers);
-    let cached = match &route.cache {
-        None => None,
-        Some(cache) => {
-            let is_void = |began| void.is_some_and(|places| route.is_void(places, began));
-            let looked = Cached::look(cache, &route.name, &whose, &request, is_void);
-            Some(looked.map_err(|error| bad(&error.to_string()))?)
-        }
-    };
-    let exchange = Arc::new(Exchange {
-        route: Arc::clone(route),
-        request,
-        // What is in the key is what is asked for: a spelling that only the origin sees could change its answer (C32).
-        authority: whose.authority.clone(),
-        peer: Arc::clone(peer),
-        handed: Mutex::new(Handed::default()),
-        connected: AtomicBool::new(false),
-        cached,
-        arrived,
-        void,
-        began: OnceLock::new(),
-    });
-    Ok(Asked::Read(exchange, whose))
-}
-
-/// Tells whether an `OPTIONS` request says that it goes no further (rule H13).
-fn is_last_hop(headers: &HeaderMap) -> Result<bool, &'static str> {
-    let mut lines = headers.get_all(MAX_FORWARDS).iter();
-    let Some(line) = lines.next() else {
-        return Ok(false);
-    };
-    let digits = line.as_bytes();
-    if lines.next().is_some() || digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
-        return Err("the Max-Forwards field is not one number");
-    }
-    Ok(digits.iter().all(|digit| *digit == b'0'))
 }
 
 /// Fields by which a request asks for less than the whole answer. On routes that keep answers they stay here.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use evenkeel::{Answer, Reason, Rung};
 use evenkeel_http::{
-    age::{age_value, ttl},
+    age::{age_field, age_value, ttl},
     cache_status::{CACHE_STATUS, CacheStatus, Forward, Handling},
     dates::HttpDate,
     degraded::{DEGRADED, DegradedPart, StandIn, degraded_value, is_degraded},
@@ -150,6 +150,40 @@ pub(super) fn stood_in(
     label.append_to(headers);
     DataFreshness::Stale.set_on(headers);
     say_degraded(headers, route, answer, connected);
+}
+
+/// Labels an answer of the alternate. What that one says of its own answer being degraded stays beside.
+pub(super) fn alternate(
+    headers: &mut HeaderMap,
+    route: &str,
+    answer: &Answer<Reply, Trouble>,
+    handling: Handling,
+    connected: bool,
+) {
+    let reason = answer.reason.map_or("unknown", Reason::as_str);
+    CacheStatus {
+        cache: NAME,
+        handling,
+        ttl: None,
+        detail: Some(reason),
+    }
+    .append_to(headers);
+    DataFreshness::Alternate.set_on(headers);
+    // It may come from a cache on its way.
+    let age = age_field(headers).unwrap_or_default();
+    let part = DegradedPart {
+        part: route,
+        stand_in: StandIn::Alternate,
+        age: Some(age),
+        observed: answer
+            .observed
+            .map(|at| HttpDate::from_unix_seconds(at.as_secs().saturating_sub_unsigned(age.as_secs()))),
+        reason,
+    };
+    if let Some(value) = degraded_value([part]) {
+        headers.append(DEGRADED, value);
+    }
+    failure(headers, answer.reason, answer.cause.as_ref(), connected);
 }
 
 /// Says what stands in, why, and what went wrong.

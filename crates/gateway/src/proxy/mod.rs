@@ -2,11 +2,14 @@
 //! It exists so that the gateway stays thin: HTTP in, a call through a guard, HTTP out.
 //! It refuses to have a breaker, a limit, an age or a ladder of its own.
 
+mod alternate;
 mod app;
+mod arrive;
 mod authority;
 mod buffers;
 mod cached;
 mod caching;
+mod current;
 mod exchange;
 mod forward;
 mod framing;
@@ -24,6 +27,8 @@ mod pass;
 mod passing;
 mod patient;
 mod peer;
+mod pieces;
+mod process;
 mod protect;
 mod ready;
 mod refuse;
@@ -41,6 +46,7 @@ mod stream;
 mod trouble;
 mod upload;
 mod upstream;
+mod void;
 mod watched;
 mod whole;
 
@@ -55,6 +61,8 @@ pub use upload::{LINGER, LINGER_BYTES};
 pub use upstream::{IDLE_MAX, SWEEP_EVERY};
 
 pub(crate) use authority::of_request;
+pub(crate) use current::Current;
 pub(crate) use keep::Why;
+pub(crate) use process::Process;
 pub(crate) use route::{Route, Validated};
 pub(crate) use server::{Connections, Stop, serve, serve_with};

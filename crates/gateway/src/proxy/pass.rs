@@ -260,7 +260,7 @@ impl Shared {
                     parts,
                 };
                 // An empty part is refused above.
-                let _kept = route.guard.forget(whose, target.as_str());
+                let _kept = route.guard.forget(whose.into(), target.as_str());
             }
         }
     }

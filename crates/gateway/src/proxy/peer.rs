@@ -2,7 +2,7 @@
 //! It exists because everybody can send `X-Forwarded-For`, and only the proxies in front of this one may.
 //! It refuses the word of peers that the contract does not list: what they say is replaced by what is known.
 
-use std::{fmt, net::IpAddr};
+use std::{fmt, net::IpAddr, sync::Arc};
 
 use http::{HeaderMap, HeaderName, HeaderValue, header::FORWARDED};
 
@@ -45,6 +45,15 @@ impl Peer {
     /// Tells whether its word about its clients counts.
     pub(super) const fn is_trusted(&self) -> bool {
         self.trusted
+    }
+
+    /// Returns what is said about the same client where its word counts, or counts no more.
+    pub(crate) fn trusted_or_not(self: &Arc<Self>, address: IpAddr, trusted: bool) -> Arc<Self> {
+        if self.trusted == trusted {
+            Arc::clone(self)
+        } else {
+            Arc::new(Self::new(address, trusted))
+        }
     }
 
     /// Returns the scheme by which the client asked, as far as it may be believed; it is part of every key.

@@ -125,7 +125,26 @@ pub(super) enum Passed {
     Unavailable(Option<Duration>),
 }
 
+/// An authority and who is asked.
+pub(super) type AtGate<'a> = (&'a config::Authority, &'a Dependency, &'a Arc<Upstream>);
+
 impl Gate {
+    /// Finds who decides about a route; `None` where the one who should was not built, which has been told.
+    pub(super) fn of<'a>(
+        contract: &'a config::Contract,
+        route: &config::Route,
+        dependencies: &'a [(Dependency, Arc<Upstream>)],
+    ) -> Option<Option<AtGate<'a>>> {
+        let Some(name) = &route.authorize else {
+            return Some(None);
+        };
+        let authority = contract.authorities.iter().find(|known| known.name == *name)?;
+        let (dependency, upstream) = dependencies
+            .iter()
+            .find(|(dependency, _)| dependency.name() == authority.from)?;
+        Some(Some((authority, dependency, upstream)))
+    }
+
     /// Builds the door of a route.
     ///
     /// # Errors

@@ -15,6 +15,7 @@ use http::{
 };
 
 use super::{
+    alternate,
     cached::Cached,
     exchange::{Exchange, Handed},
     given,
@@ -33,6 +34,11 @@ pub(super) fn respond(
 ) -> Response<Outbound> {
     let handed = std::mem::take(&mut *exchange.handed.lock());
     let connected = exchange.connected.load(Ordering::Relaxed);
+    if let Ok(answer) = &end
+        && answer.rung == Rung::Alternate
+    {
+        return alternate::respond(exchange, answer, connected);
+    }
     if let Some(caching) = exchange.route.cache.as_ref().zip(exchange.cached.as_ref()) {
         return cached(exchange, caching, end, handed, labels, connected);
     }
@@ -112,7 +118,7 @@ fn live(
 }
 
 /// Makes the response of what the dependency has answered.
-fn unlabelled(value: Reply, handed: Handed) -> Response<Outbound> {
+pub(super) fn unlabelled(value: Reply, handed: Handed) -> Response<Outbound> {
     let Handed {
         headers,
         stream,
@@ -255,7 +261,7 @@ fn finished(exchange: &Exchange, mut response: Response<Outbound>) -> Response<O
 }
 
 /// Answers HEAD from an answer to GET: the length stays, the body does not (rule H25).
-fn head_only(response: &mut Response<Outbound>) {
+pub(super) fn head_only(response: &mut Response<Outbound>) {
     if let Outbound::Bytes(bytes) = response.body()
         && !bytes.is_empty()
         && !response.headers().contains_key(CONTENT_LENGTH)

@@ -8,7 +8,7 @@ use std::sync::{
 };
 
 use evenkeel::{
-    Dependency, Engine, Ladder, LadderRung, Memory, Mono, Problems, Read, Scope, default,
+    Dependency, Engine, Ladder, LadderRung, Memory, Problems, Read, Scope, default,
     http::{HttpCache, IgnoredCookies, Shelf},
     stale,
 };
@@ -19,13 +19,14 @@ use evenkeel_http::{
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 
 use super::{
+    alternate::{Alternate, Asking, agrees},
     buffers::Buffers,
     caching,
     identity::{self, Told},
     keep::Why,
     limits::Limits,
     repeat,
-    since::{Place, Since},
+    since::Since,
     trouble::Trouble,
     upstream::Upstream,
     whole::Reply,
@@ -33,7 +34,7 @@ use super::{
 use crate::config::{self, KeepIf, Rung, ScopePart, pattern::Pattern};
 
 /// The guard of a route.
-pub(crate) type Guard = Read<Reply, Trouble, Whose>;
+pub(crate) type Guard = Read<Reply, Trouble, Asking>;
 
 /// What a key says beside the target: the scheme, the authority and the scope parts.
 #[derive(Debug)]
@@ -85,7 +86,7 @@ pub(crate) struct Route {
     /// For whom its copies are.
     pub(super) sharing: Sharing,
     pub(super) told: Told,
-    since: Arc<Since>,
+    pub(super) since: Arc<Since>,
     pub(super) upstream: Arc<Upstream>,
     pub(super) engine: Engine,
     pub(super) buffers: Buffers,
@@ -95,6 +96,8 @@ pub(crate) struct Route {
     pub(super) keeps: bool,
     pub(super) has_ladder: bool,
     pub(super) coalesces: bool,
+    /// Stand-ins are tried beside some live answers.
+    pub(crate) exercises: bool,
     /// Its dependency is asked once more after a failure.
     pub(super) retries: bool,
     pub(super) keep_if: KeepIf,
@@ -128,8 +131,8 @@ impl Route {
     /// Every problem that the engine finds with it.
     pub(crate) fn build(
         route: &config::Route,
-        dependency: &Dependency,
-        upstream: &Arc<Upstream>,
+        (dependency, upstream): (&Dependency, &Arc<Upstream>),
+        alternate: Option<Alternate>,
         common: &Common,
         told: Told,
     ) -> Result<Self, Problems> {
@@ -137,16 +140,16 @@ impl Route {
             .caching
             .as_ref()
             .map(|caching| HttpCache::new(&common.shelf, caching::rules(route, caching, &told)));
-        let rungs = rungs(route);
+        let (above, below) = rungs(route);
         let mut builder = common
             .engine
             .read::<Reply>(&route.name)
-            .scope::<Whose>()
+            .scope::<Asking>()
             .from(dependency)
             .deadline(route.deadline)
             .classify(Trouble::class)
             .class_of(Reply::class)
-            .ladder(rungs)
+            .ladder(above)
             .when_busy(route.when_busy)
             .criticality(route.criticality);
         let keeps = cache.is_none() && route.stale().is_some();
@@ -164,6 +167,9 @@ impl Route {
         if route.exact {
             builder = builder.exact();
         }
+        if let Some(ppm) = route.exercise {
+            builder = builder.exercise(ppm, |_rung, live, other| agrees(live, other));
+        }
         if let Some(soft) = route.refresh.soft_timeout {
             builder = builder.soft_timeout(soft);
         }
@@ -177,9 +183,21 @@ impl Route {
         if route.coalesce || cache.is_some() {
             builder = builder.coalesce().share_if(Reply::is_shareable);
         }
+        let guard = match alternate {
+            None => builder.build()?,
+            Some(alternate) => {
+                let dependency = alternate.dependency.clone();
+                builder
+                    .alternate_work(&dependency, move |asking, _key, _call, permit| {
+                        asking.ask(alternate.clone(), permit)
+                    })
+                    .ladder(below)
+                    .build()?
+            }
+        };
         Ok(Self {
             name: route.name.as_str().into(),
-            guard: builder.build()?,
+            guard,
             pattern: route.pattern.clone(),
             scope: route.scope.clone(),
             sharing: caching::sharing(route),
@@ -193,6 +211,7 @@ impl Route {
             keeps,
             has_ladder: !route.ladder.is_empty(),
             coalesces: route.coalesce,
+            exercises: route.exercise.is_some(),
             retries,
             keep_if: route.keep_if.clone(),
             max_body: route.max_body,
@@ -213,48 +232,6 @@ impl Route {
         let mut facts = self.ignored_cookies.request(method, headers);
         facts.authorization |= self.told.personal.iter().any(|name| headers.contains_key(name));
         facts
-    }
-
-    /// Tells whether its copies are somebody's.
-    pub(super) fn is_somebodys(&self) -> bool {
-        self.scope.iter().any(|part| part.field().is_some())
-    }
-
-    /// Returns where it stands when the copies of a target, and those of the principal who asks, were void last.
-    pub(super) fn void_places(&self, whose: &Whose, target: &str, headers: &HeaderMap) -> Option<[Place; 2]> {
-        self.is_somebodys().then(|| {
-            let principal = self.told.principal.iter();
-            let principal: Vec<&[u8]> = principal
-                .map(|name| headers.get(name).map(HeaderValue::as_bytes).unwrap_or_default())
-                .collect();
-            [
-                self.place_of(whose.scheme, &whose.authority, target),
-                self.since.place((2, &self.told.by, principal)),
-            ]
-        })
-    }
-
-    fn place_of(&self, scheme: &str, authority: &HeaderValue, target: &str) -> Place {
-        self.since
-            .place((1, &*self.name, scheme, authority.as_bytes(), target))
-    }
-
-    /// Tells whether a copy that an attempt of this time loaded is void.
-    pub(super) fn is_void(&self, places: [Place; 2], began: Mono) -> bool {
-        places.iter().any(|place| self.since.covers(*place, began))
-    }
-
-    /// Voids the copies of a target, whosever they are.
-    pub(super) fn void_target(&self, scheme: &str, authority: &HeaderValue, target: &str) {
-        self.since
-            .note(self.place_of(scheme, authority, target), self.engine.now().mono);
-    }
-
-    /// Voids the copies of a principal that the dependency has refused; only where the route keeps private ones.
-    pub(super) fn void_principal(&self, [_, principal]: [Place; 2]) {
-        if self.sharing == Sharing::Private {
-            self.since.note(principal, self.engine.now().mono);
-        }
     }
 
     /// Numbers those who are told when to come back; after 2^32 from zero again.
@@ -326,26 +303,35 @@ impl Route {
     }
 }
 
-/// The rungs of the contract. On a route that caches, a copy stands in where its origin permits it, contract or not;
-/// how old it may be is said by each copy.
-fn rungs(route: &config::Route) -> Vec<LadderRung<Reply>> {
-    if route.caching.is_none() {
-        return route.ladder.iter().map(rung).collect();
-    }
-    let others = route.ladder.iter().filter(|rung| !matches!(rung, Rung::Stale(_)));
-    std::iter::once(stale(Ladder::MAX_AGE_LIMIT))
-        .chain(others.map(rung))
-        .collect()
-}
+type Rungs = Vec<LadderRung<Reply>>;
 
-fn rung(rung: &Rung) -> LadderRung<Reply> {
-    match rung {
-        Rung::Stale(max_age) => stale(*max_age),
+/// The rungs of the contract above the alternate, or all of them, and those below it. On a route that caches, a copy
+/// stands in where its origin permits it, contract or not; how old it may be is said by each copy.
+fn rungs(route: &config::Route) -> (Rungs, Rungs) {
+    let caches = route.caching.is_some();
+    let rung = |rung: &Rung| match rung {
+        Rung::Stale(_) if caches => Some(stale(Ladder::MAX_AGE_LIMIT)),
+        Rung::Stale(max_age) => Some(stale(*max_age)),
+        Rung::Alternate(_) => None,
         Rung::Default(answer) => {
             let answer = Arc::new(answer.clone());
-            default(move || Reply::Default(Arc::clone(&answer)))
+            Some(default(move || Reply::Default(Arc::clone(&answer))))
         }
+    };
+    let mut halves = route.ladder.split(|rung| matches!(rung, Rung::Alternate(_)));
+    let mut half = || {
+        halves
+            .next()
+            .unwrap_or_default()
+            .iter()
+            .filter_map(rung)
+            .collect()
+    };
+    let (mut above, below): (Rungs, Rungs) = (half(), half());
+    if caches && route.stale().is_none() {
+        above.insert(0, stale(Ladder::MAX_AGE_LIMIT));
     }
+    (above, below)
 }
 
 /// Returns the value of a query parameter that is there exactly once and not empty.

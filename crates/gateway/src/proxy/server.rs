@@ -3,7 +3,7 @@
 //! It refuses to cut a running answer off before the drain time is over.
 
 use std::{
-    future::{Future as _, poll_fn},
+    future::{Future, poll_fn},
     io,
     net::SocketAddr,
     pin::pin,
@@ -27,7 +27,7 @@ use tokio::{
     sync::{Notify, OwnedSemaphorePermit, Semaphore},
 };
 
-use super::{app::App, handle::handle, limits::Limits, patient::Patient, peer::Peer};
+use super::{current::Current, handle::handle, limits::Limits, patient::Patient, peer::Peer};
 use crate::telemetry::{Level, Log};
 
 /// The wish to stop, told once to everybody who runs.
@@ -113,20 +113,28 @@ impl Connections {
 }
 
 /// Takes connections of clients until it is told to stop.
-pub(crate) async fn serve(listener: TcpListener, app: Arc<App>, connections: Connections, stop: Arc<Stop>) {
-    let limits = app.limits;
+pub(crate) async fn serve(
+    listener: TcpListener,
+    current: Arc<Current>,
+    connections: Connections,
+    stop: Arc<Stop>,
+) {
+    let limits = current.process().limits;
     accept(
         listener,
-        app.log.clone(),
+        current.process().log.clone(),
         connections,
         Arc::clone(&stop),
         move |stream, from, place| {
-            let (app, stop) = (Arc::clone(&app), Arc::clone(&stop));
-            let peer = Arc::new(Peer::new(from.ip(), app.trusts(from.ip())));
+            let (current, stop) = (Arc::clone(&current), Arc::clone(&stop));
+            let address = from.ip();
+            let peer = Arc::new(Peer::new(address, current.app().trusts(address)));
             tokio::spawn(async move {
                 let service = service_fn(|request: Request<Incoming>| {
-                    let (app, peer) = (&*app, &peer);
-                    async move { Ok::<_, std::convert::Infallible>(handle(app, peer, request).await) }
+                    // Taken once: a request ends by the contract by which it began.
+                    let app = current.app();
+                    let peer = peer.trusted_or_not(address, app.trusts(address));
+                    async move { Ok::<_, std::convert::Infallible>(handle(&app, &peer, request).await) }
                 });
                 drive(stream, service, &limits, &stop).await;
                 drop(place);
@@ -137,7 +145,7 @@ pub(crate) async fn serve(listener: TcpListener, app: Arc<App>, connections: Con
 }
 
 /// Takes connections for a service that is the same for all, until it is told to stop.
-pub(crate) async fn serve_with<F, B>(
+pub(crate) async fn serve_with<F, A, B>(
     listener: TcpListener,
     log: Log,
     limits: Limits,
@@ -145,7 +153,8 @@ pub(crate) async fn serve_with<F, B>(
     stop: Arc<Stop>,
     answer: F,
 ) where
-    F: Fn(&Request<Incoming>) -> Response<B> + Clone + Send + Sync + 'static,
+    F: Fn(SocketAddr, Request<Incoming>) -> A + Clone + Send + Sync + 'static,
+    A: Future<Output = Response<B>> + Send,
     B: Body<Data: Send, Error: Into<Box<dyn std::error::Error + Send + Sync>>> + Send + 'static,
 {
     accept(
@@ -153,11 +162,12 @@ pub(crate) async fn serve_with<F, B>(
         log,
         connections,
         Arc::clone(&stop),
-        move |stream, _, place| {
+        move |stream, from, place| {
             let (answer, stop) = (answer.clone(), Arc::clone(&stop));
             tokio::spawn(async move {
                 let service = service_fn(|request: Request<Incoming>| {
-                    std::future::ready(Ok::<_, std::convert::Infallible>(answer(&request)))
+                    let answered = answer(from, request);
+                    async move { Ok::<_, std::convert::Infallible>(answered.await) }
                 });
                 drive(stream, service, &limits, &stop).await;
                 drop(place);

@@ -4,9 +4,7 @@
 
 use std::{fmt, sync::Arc};
 
-use evenkeel::{
-    Class, Counts, Dependency, Ending, Now, RampStep, Reason, Refreshed, Rung, Skipped, State, WhenBusy,
-};
+use evenkeel::{Class, Counts, Ending, Now, RampStep, Reason, Refreshed, Rung, Skipped, State};
 use prometheus_client::{
     collector::Collector,
     encoding::{DescriptorEncoder, prometheus_text},
@@ -14,8 +12,12 @@ use prometheus_client::{
     registry::Registry,
 };
 
-use super::series::{self, Kind, Series};
-use crate::proxy::{App, Connections, Validated, Why};
+use super::{
+    exercises,
+    reach::Reach,
+    series::{self, Kind, Series},
+};
+use crate::proxy::{App, Connections, Current, Validated, Why};
 
 /// Exports the series of one gateway.
 pub(crate) struct Metrics(Registry);
@@ -27,10 +29,10 @@ impl fmt::Debug for Metrics {
 }
 
 impl Metrics {
-    pub(crate) fn new(app: &Arc<App>, connections: &Connections) -> Self {
+    pub(crate) fn new(current: &Arc<Current>, connections: &Connections) -> Self {
         let mut registry = Registry::default();
-        registry.register_collector(Box::new(Scrape {
-            app: Arc::clone(app),
+        registry.register_collector(Box::new(Source {
+            current: Arc::clone(current),
             connections: connections.clone(),
         }));
         Self(registry)
@@ -46,23 +48,34 @@ impl Metrics {
 }
 
 #[derive(Debug)]
-struct Scrape {
-    app: Arc<App>,
+struct Source {
+    current: Arc<Current>,
     connections: Connections,
 }
 
-impl Collector for Scrape {
+impl Collector for Source {
     fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        // One app for the whole scrape: its series belong together.
+        let scrape = Scrape {
+            app: self.current.app(),
+            connections: &self.connections,
+        };
         let mut out = Out(encoder);
-        self.calls(&mut out)?;
-        self.passes(&mut out)?;
-        super::protection::write(&self.app, &mut out)?;
-        self.dependencies(&mut out)?;
-        self.gateway(&mut out)
+        scrape.calls(&mut out)?;
+        scrape.passes(&mut out)?;
+        super::protection::write(&scrape.app, &mut out)?;
+        scrape.dependencies(&mut out)?;
+        scrape.gateway(&mut out)
     }
 }
 
-impl Scrape {
+#[derive(Debug)]
+struct Scrape<'a> {
+    app: Arc<App>,
+    connections: &'a Connections,
+}
+
+impl Scrape<'_> {
     fn calls(&self, out: &mut Out<'_>) -> fmt::Result {
         let routes: Vec<(&str, Counts, Reach)> = self
             .app
@@ -92,6 +105,7 @@ impl Scrape {
                 .map(move |(rung, why, count)| (vec![*route, rung.as_str(), why.as_str()], count))
         });
         out.write(&series::SKIPPED, skipped)?;
+        out.write(&series::EXERCISES, exercises::all(&self.app))?;
         let not_kept = self
             .app
             .routes
@@ -135,10 +149,8 @@ impl Scrape {
     fn passes(&self, out: &mut Out<'_>) -> fmt::Result {
         let passes = self.app.passes.iter().flat_map(|passing| {
             let counts = passing.guard.counts();
-            let reach = Reach {
-                is_protected: self.app.protect_counts(&passing.name).is_some(),
-                ..Reach::without_rungs(passing.guard.dependency())
-            };
+            let reach = Reach::without_rungs(passing.guard.dependency())
+                .behind_a_door(self.app.protect_counts(&passing.name).is_some());
             Ending::ALL
                 .into_iter()
                 .filter(|ending| ending.rung().is_none_or(|rung| rung == Rung::Live))
@@ -192,7 +204,7 @@ impl Scrape {
             })
         });
         out.write(&series::BREAKER_TRANSITIONS, transitions)?;
-        let now = self.app.engine.now();
+        let now = self.app.process.engine.now();
         let probes = with_breaker().map(|dependency| {
             let at = dependency
                 .status()
@@ -267,22 +279,24 @@ impl Scrape {
     }
 
     fn gateway(&self, out: &mut Out<'_>) -> fmt::Result {
-        let app = &self.app;
+        let (app, process) = (&self.app, &self.app.process);
         let one = |value: u64| std::iter::once((Vec::new(), value));
-        out.write(&series::SNAPSHOTS, one(app.memory.count() as u64))?;
-        out.write(&series::SNAPSHOT_BYTES, one(app.memory.bytes()))?;
-        out.write(&series::SNAPSHOT_BYTES_LIMIT, one(app.memory.limit()))?;
-        out.write(&series::SHELF_URIS, one(app.shelf.uris() as u64))?;
-        out.write(&series::SHELF_BYTES, one(app.shelf.bytes()))?;
-        out.write(&series::SHELF_BYTES_LIMIT, one(app.shelf.limit()))?;
-        out.write(&series::SHELF_EVICTIONS, one(app.shelf.evicted()))?;
-        out.write(&series::BUFFERED_BYTES, one(app.buffers.used() as u64))?;
+        out.write(&series::SNAPSHOTS, one(process.memory.count() as u64))?;
+        out.write(&series::SNAPSHOT_BYTES, one(process.memory.bytes()))?;
+        out.write(&series::SNAPSHOT_BYTES_LIMIT, one(process.memory.limit()))?;
+        out.write(&series::SHELF_URIS, one(process.shelf.uris() as u64))?;
+        out.write(&series::SHELF_BYTES, one(process.shelf.bytes()))?;
+        out.write(&series::SHELF_BYTES_LIMIT, one(process.shelf.limit()))?;
+        out.write(&series::SHELF_EVICTIONS, one(process.shelf.evicted()))?;
+        out.write(&series::BUFFERED_BYTES, one(process.buffers.used() as u64))?;
         out.write(&series::REQUESTS_IN_FLIGHT, one(app.requests_in_flight() as u64))?;
         out.write(&series::CLIENT_CONNECTIONS, one(self.connections.count() as u64))?;
-        let misdirected = app.misdirected().map(|(kind, count)| (vec![kind.word()], count));
+        let misdirected = process
+            .misdirected()
+            .map(|(kind, count)| (vec![kind.word()], count));
         out.write(&series::MISDIRECTED, misdirected)?;
-        out.write(&series::EVENTS_LOST, one(app.engine.events_lost()))?;
-        out.write(&series::LOG_LINES_LOST, one(app.log.lost()))?;
+        out.write(&series::EVENTS_LOST, one(process.engine.events_lost()))?;
+        out.write(&series::LOG_LINES_LOST, one(process.log.lost()))?;
         let lost = app.access.as_ref().map(|access| (Vec::new(), access.lost()));
         out.write(&series::ACCESS_LINES_LOST, lost.into_iter())?;
         let version = std::iter::once((vec![env!("CARGO_PKG_VERSION")], 1));
@@ -299,116 +313,6 @@ fn reasons() -> impl Iterator<Item = Option<Reason>> {
 fn unix_seconds(now: Now, at: evenkeel::Mono) -> u64 {
     let wall = now.wall_of(at).as_nanos().saturating_add(999_999_999);
     u64::try_from(evenkeel::Wall::from_nanos(wall).as_secs()).unwrap_or(0)
-}
-
-/// What the calls of a route can come to, by its contract.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Reach {
-    keeps: bool,
-    has_alternate: bool,
-    has_default: bool,
-    has_breaker: bool,
-    has_ramp: bool,
-    is_limited: bool,
-    has_queue: bool,
-    /// Another route of its dependency matters more.
-    may_be_shed: bool,
-    refuses_when_busy: bool,
-    has_soft_timeout: bool,
-    cools_down: bool,
-    revalidates: bool,
-    has_fresh: bool,
-    is_protected: bool,
-}
-
-impl Reach {
-    fn of(route: &crate::proxy::Route, app: &App) -> Self {
-        let contract = route.guard.contract();
-        let ladder = contract.ladder();
-        let may_be_shed = app.routes.iter().any(|other| {
-            other.guard.dependency().name() == route.guard.dependency().name()
-                && other.guard.criticality() > route.guard.criticality()
-        });
-        Self {
-            keeps: contract.keeps_snapshots(),
-            has_alternate: ladder.has_alternate(),
-            has_default: ladder.has_default(),
-            refuses_when_busy: contract.when_busy() == WhenBusy::Refuse,
-            cools_down: contract.refresh().cool_down.is_some(),
-            has_soft_timeout: contract.soft_timeout().is_some(),
-            revalidates: contract.refreshes(),
-            may_be_shed,
-            has_fresh: contract.looks_first(),
-            is_protected: app.protect_counts(&route.name).is_some(),
-            ..Self::without_rungs(route.guard.dependency())
-        }
-    }
-
-    /// What is left where nothing can stand in.
-    pub(super) fn without_rungs(dependency: &Dependency) -> Self {
-        Self {
-            keeps: false,
-            has_alternate: false,
-            has_default: false,
-            has_breaker: dependency.contract().breaker().is_some(),
-            has_ramp: dependency.contract().ramp().is_some(),
-            is_limited: dependency.is_limited(),
-            has_queue: dependency.contract().queue().is_some(),
-            may_be_shed: false,
-            refuses_when_busy: false,
-            has_soft_timeout: false,
-            cools_down: false,
-            revalidates: false,
-            has_fresh: false,
-            is_protected: false,
-        }
-    }
-
-    pub(super) fn reaches(&self, ending: Ending, reason: Option<Reason>) -> bool {
-        let Some(reason) = reason else {
-            return match ending {
-                Ending::Answered(Rung::Live) | Ending::Abandoned | Ending::Cut => true,
-                Ending::Answered(Rung::Fresh) => self.has_fresh,
-                Ending::Answered(Rung::Stale | Rung::Alternate | Rung::Default)
-                | Ending::Refused
-                | Ending::Failed => false,
-            };
-        };
-        let possible = match reason {
-            Reason::DependencyFailed | Reason::TimedOut | Reason::Cut | Reason::ErrorAnswer => true,
-            Reason::BreakerOpen | Reason::ProbeFailed => self.has_breaker,
-            Reason::Ramping => self.has_ramp,
-            Reason::AtCapacity => self.is_limited,
-            Reason::QueueExpired => self.has_queue,
-            Reason::Shed => self.is_limited && self.may_be_shed,
-            Reason::CoolDown => self.cools_down,
-            Reason::Slow => self.has_soft_timeout,
-            Reason::Revalidating => self.revalidates,
-            Reason::ProtectionUnavailable => return self.is_protected && ending == Ending::Refused,
-            Reason::Busy | Reason::Fault | Reason::Held => false,
-        };
-        if matches!(reason, Reason::Slow | Reason::Revalidating) {
-            return possible && ending == Ending::Answered(Rung::Stale);
-        }
-        let has_ladder = !self.refuses_when_busy || reason.was_attempted();
-        possible
-            && match ending {
-                Ending::Answered(Rung::Stale) => self.keeps && has_ladder,
-                Ending::Answered(Rung::Alternate) => self.has_alternate && has_ladder,
-                Ending::Answered(Rung::Default) => self.has_default && has_ladder,
-                Ending::Refused => !(self.has_default && has_ladder) && reason != Reason::ErrorAnswer,
-                Ending::Failed => {
-                    !self.has_default && matches!(reason, Reason::ErrorAnswer | Reason::ProbeFailed)
-                }
-                Ending::Answered(Rung::Live | Rung::Fresh) | Ending::Abandoned | Ending::Cut => false,
-            }
-    }
-
-    const fn skips(&self, rung: Rung, why: Skipped) -> bool {
-        self.keeps
-            && matches!(rung, Rung::Stale)
-            && matches!(why, Skipped::NoSnapshot | Skipped::TooOld | Skipped::Forbidden)
-    }
 }
 
 /// Writes series after series.
@@ -434,46 +338,5 @@ impl Out<'_> {
             }
         }
         Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_route_that_refuses_when_busy_has_refusals_from_the_start_and_no_busy_stand_ins() {
-        let mut reach = Reach {
-            keeps: true,
-            has_alternate: false,
-            has_default: true,
-            has_breaker: true,
-            has_ramp: false,
-            is_limited: true,
-            has_queue: false,
-            may_be_shed: false,
-            refuses_when_busy: true,
-            has_soft_timeout: false,
-            cools_down: false,
-            revalidates: false,
-            has_fresh: false,
-            is_protected: false,
-        };
-        let reached = |reach: &Reach, reason| {
-            [
-                Ending::Answered(Rung::Stale),
-                Ending::Answered(Rung::Default),
-                Ending::Refused,
-            ]
-            .map(|ending| reach.reaches(ending, Some(reason)))
-        };
-        for reason in [Reason::BreakerOpen, Reason::AtCapacity] {
-            assert_eq!(reached(&reach, reason), [false, false, true], "{reason}");
-        }
-        for reason in [Reason::TimedOut, Reason::ProbeFailed] {
-            assert_eq!(reached(&reach, reason), [true, true, false], "{reason}");
-        }
-        reach.refuses_when_busy = false;
-        assert_eq!(reached(&reach, Reason::AtCapacity), [true, true, false]);
     }
 }

@@ -3,12 +3,18 @@
 //! It refuses to count by itself what the engine counts already.
 
 mod access;
+#[allow(dead_code, reason = "read by log and status")]
+mod degradation;
+mod exercises;
 mod line;
 mod log;
 mod metrics;
 mod outages;
 mod protection;
+mod reach;
 pub mod series;
+#[allow(dead_code, reason = "read by log and status")]
+mod standing;
 
 pub use line::{Level, Line};
 pub use log::Log;
@@ -16,3 +22,4 @@ pub use log::Log;
 pub(crate) use access::{AccessLog, CameTo, Record, Request as AccessedRequest};
 pub(crate) use metrics::Metrics;
 pub(crate) use outages::{Blame, Outages};
+pub(crate) use standing::{LOOK_EVERY, Standing};

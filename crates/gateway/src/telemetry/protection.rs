@@ -6,10 +6,7 @@ use std::fmt;
 
 use evenkeel::{Ending, Protection, Reason};
 
-use super::{
-    metrics::{Out, Reach},
-    series,
-};
+use super::{metrics::Out, reach::Reach, series};
 use crate::proxy::App;
 
 /// Writes the series.

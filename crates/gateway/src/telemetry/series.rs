@@ -73,6 +73,11 @@ pub(super) const SKIPPED: Series = counter(
     &["route", "rung", "why"],
     "Rungs of the ladder that a call passed over, and why",
 );
+pub(super) const EXERCISES: Series = counter(
+    "evenkeel_exercises",
+    &["route", "rung", "result"],
+    "Alternates and defaults that were tried beside a live answer, by what they came to",
+);
 pub(super) const NOT_KEPT: Series = counter(
     "evenkeel_answers_not_kept",
     &["route", "why"],
@@ -260,6 +265,7 @@ pub const ALL: &[Series] = &[
     PASSES,
     PROTECT,
     SKIPPED,
+    EXERCISES,
     NOT_KEPT,
     JOINED,
     REFRESHES,

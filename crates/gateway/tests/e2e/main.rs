@@ -2,6 +2,8 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 mod accessed;
+mod administration;
+mod alternates;
 mod bodies;
 mod cache_answers;
 mod cache_failures;

@@ -114,7 +114,7 @@ impl App {
                 }),
                 Some(None) => continue,
             };
-            let Some(gate) = Gate::of(contract, route, &dependencies) else {
+            let Ok(gate) = Gate::of(contract, route, &dependencies) else {
                 continue;
             };
             let told = Told::of(contract, route);

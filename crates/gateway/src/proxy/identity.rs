@@ -216,7 +216,7 @@ mod tests {
             headers.append(CONNECTION, HeaderValue::from_static(line));
         }
         let said = HeaderMap::from_iter([(user.clone(), HeaderValue::from_static("ana"))]);
-        say_instead(&mut headers, &[user.clone()], &said);
+        say_instead(&mut headers, std::slice::from_ref(&user), &said);
         evenkeel_http::hop::strip_hop_by_hop(&mut headers);
         assert_eq!(headers.get(&user).unwrap(), "ana");
         // Where nothing is said, nothing of the client's is left either.

@@ -125,24 +125,33 @@ pub(super) enum Passed {
     Unavailable(Option<Duration>),
 }
 
+/// There is no such authority, or its dependency has problems.
+#[derive(Debug)]
+pub(super) struct NotBuilt;
+
 /// An authority and who is asked.
 pub(super) type AtGate<'a> = (&'a config::Authority, &'a Dependency, &'a Arc<Upstream>);
 
 impl Gate {
-    /// Finds who decides about a route; `None` where the one who should was not built, which has been told.
+    /// Finds who decides about a route, if anybody does.
+    ///
+    /// # Errors
+    /// When the one who should was not built, which has been told.
     pub(super) fn of<'a>(
         contract: &'a config::Contract,
         route: &config::Route,
         dependencies: &'a [(Dependency, Arc<Upstream>)],
-    ) -> Option<Option<AtGate<'a>>> {
+    ) -> Result<Option<AtGate<'a>>, NotBuilt> {
         let Some(name) = &route.authorize else {
-            return Some(None);
+            return Ok(None);
         };
-        let authority = contract.authorities.iter().find(|known| known.name == *name)?;
+        let authority = contract.authorities.iter().find(|known| known.name == *name);
+        let authority = authority.ok_or(NotBuilt)?;
         let (dependency, upstream) = dependencies
             .iter()
-            .find(|(dependency, _)| dependency.name() == authority.from)?;
-        Some(Some((authority, dependency, upstream)))
+            .find(|(dependency, _)| dependency.name() == authority.from)
+            .ok_or(NotBuilt)?;
+        Ok(Some((authority, dependency, upstream)))
     }
 
     /// Builds the door of a route.

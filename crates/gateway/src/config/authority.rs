@@ -8,6 +8,7 @@ use http::{HeaderName, Method, StatusCode, uri::PathAndQuery};
 
 use super::{
     identity::{self, Identity},
+    lints,
     reader::{Fields, listed},
     rewrite,
 };
@@ -43,30 +44,6 @@ pub const FIELDS_MAX: usize = 32;
 /// How an authority may be asked: without a body, and without an effect that another question would repeat.
 const METHODS: [&str; 3] = ["GET", "HEAD", "POST"];
 
-/// Keys that would make something stand in for a decision, or share one.
-const LADDER_KEYS: [&str; 12] = [
-    "ladder",
-    "stale",
-    "default",
-    "alternate",
-    "fresh_for",
-    "freshness",
-    "coalesce",
-    "cool_down",
-    "soft_timeout",
-    "stale_while_revalidate",
-    "when_busy",
-    "exercise",
-];
-
-/// Returns why a key that no authority has would be wrong there; `None` for one that is only unknown.
-pub(super) fn refused(key: &str) -> Option<[&'static str; 2]> {
-    LADDER_KEYS.contains(&key).then_some([
-        "nothing: an authority cannot fall back (protect-with-ladder). When it cannot answer, the only honest answer is \"unavailable\"; anything else opens the door",
-        "remove this; see docs/guide/fail-closed.md",
-    ])
-}
-
 /// Reads one authority.
 pub(super) fn read(name: String, dependencies: &[String], mut fields: Fields<'_, '_>) -> Option<Authority> {
     let mut problems = evenkeel_core::Problems::default();
@@ -77,7 +54,8 @@ pub(super) fn read(name: String, dependencies: &[String], mut fields: Fields<'_,
         && !dependencies.contains(from)
     {
         let known: Vec<&str> = dependencies.iter().map(String::as_str).collect();
-        fields.problem(
+        fields.lint(
+            lints::UNKNOWN_NAME,
             "from",
             &format!("\"{}\"", from.escape_debug()),
             &listed(&known),
@@ -171,7 +149,13 @@ fn names(fields: &mut Fields<'_, '_>, key: &'static str, example: &str) -> Vec<H
                 &format!("write \"{}\"", name.as_str().replace('_', "-")),
             );
         } else if names.contains(&name) {
-            fields.problem(key, &format!("\"{name}\" twice"), "each once", "remove one");
+            fields.lint(
+                lints::LISTED_TWICE,
+                key,
+                &format!("\"{name}\" twice"),
+                "each once",
+                "remove one",
+            );
         } else {
             names.push(name);
         }

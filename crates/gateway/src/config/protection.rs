@@ -3,12 +3,14 @@
 //! may send.
 //! It refuses what would be open, or always shut, in the incident it is for.
 
+use evenkeel_core::codes;
 use http::HeaderName;
 
 use super::{
     authority::Authority,
     dependency::Dependency,
     identity::{Identity, IdentityPart},
+    lints,
     reader::{Fields, Reader, listed},
     route::{Route, ScopePart},
 };
@@ -40,7 +42,8 @@ impl Doors<'_> {
             listed(&known)
         };
         let shown = name.escape_debug();
-        fields.problem(
+        fields.lint(
+            lints::UNKNOWN_NAME,
             "authorize",
             &format!("\"{shown}\""),
             &allowed,
@@ -88,7 +91,8 @@ impl Doors<'_> {
                 ),
             ),
         };
-        fields.problem(
+        fields.lint(
+            lints::UNKNOWN_NAME,
             "scope",
             &format!("\"{text}\", {who}"),
             "parts of the identity that the authority of the route or listed peers say: nobody else is believed",
@@ -105,15 +109,16 @@ pub(super) fn check(
     routes: &[Route],
     dependencies: &[Dependency],
 ) {
-    let mut told = |place: String, seen: &str, allowed: &str, mend: &str| {
+    let mut told = |code, place: String, seen: &str, allowed: &str, mend: &str| {
         let span = reader.places.find(&place).unwrap_or_default();
-        reader.problem(&place, span, seen, allowed, mend);
+        reader.lint(code, &place, span, seen, allowed, mend);
     };
     for authority in doors.authorities {
         let place = format!("authorities.{}", authority.name);
         let uses = |route: &Route| route.authorize.as_ref() == Some(&authority.name);
         if !routes.is_empty() && !routes.iter().any(uses) {
             told(
+                lints::UNUSED,
                 place.clone(),
                 "asked by no route",
                 "authorities that a route names in `authorize`: others would have no effect",
@@ -126,6 +131,7 @@ pub(super) fn check(
         let is_told = |name: &&HeaderName| doors.authorities.iter().any(|other| other.headers.contains(name));
         for name in authority.copy.iter().filter(is_told) {
             told(
+                codes::BAD_VALUE,
                 format!("{place}.copy"),
                 &format!("\"{name}\", which an authority is told of the client's request"),
                 "fields that no authority is told: the client's own are removed on every route before it is asked",
@@ -140,6 +146,7 @@ pub(super) fn check(
         let place = |key: &str| format!("routes[{index}].{key}");
         if let Some(why) = beside(route, authority, dependencies) {
             told(
+                lints::AUTHORITY_ON_OWN_RESOURCE,
                 place("authorize"),
                 &why,
                 "a dependency and resources that the route itself does not draw on: either one would take the other's permits, and fall with it",
@@ -159,6 +166,7 @@ pub(super) fn check(
                 "ladder"
             };
             told(
+                lints::SHARED_COPIES_WITH_CREDENTIALS,
                 place(key),
                 "shared copies on an authenticated route",
                 "copies that are somebody's: with \"subject\" or \"tenant\" in `scope`. Or shared ones where nothing behind the gateway learns who asks: an authority that copies nothing and consumes all that it is told",
@@ -171,6 +179,7 @@ pub(super) fn check(
             .is_some_and(|caching| caching.keep_set_cookie)
         {
             told(
+                lints::SHARED_COPIES_WITH_CREDENTIALS,
                 place("keep_set_cookie"),
                 "set on an authenticated route",
                 "only where nobody is known: a cookie is somebody's",

@@ -31,6 +31,7 @@ use super::{
     peer::Peer,
     route::Whose,
     router::has_dot_segment,
+    seat::Tried,
     served::{Nobody, Served},
 };
 
@@ -185,6 +186,7 @@ pub(super) fn prepare(
         peer: Arc::clone(peer),
         handed: Mutex::new(Handed::default()),
         connected: AtomicBool::new(false),
+        tried: Tried::default(),
         cached,
         arrived,
         void,

@@ -38,6 +38,7 @@ use super::{
     pieces::Pieces,
     repeat,
     route::Route,
+    seat::{CameTo, Tried},
     since::Place,
     stream::Stream,
     trouble::Trouble,
@@ -56,6 +57,8 @@ pub(crate) struct Exchange {
     pub(super) handed: Mutex<Handed>,
     /// A connection was there and the request was written to it.
     pub(super) connected: AtomicBool,
+    /// The addresses of its dependency that it was sent to.
+    pub(super) tried: Tried,
     /// What the shelf has for it, on a route that caches.
     pub(super) cached: Option<Cached>,
     /// When it arrived, where something was decided before the call.
@@ -113,7 +116,7 @@ impl Exchange {
         }
         let head = route
             .upstream
-            .send(|| {
+            .send(&self.tried, || {
                 self.note_connected();
                 forward::outgoing(
                     &self.request,
@@ -126,9 +129,10 @@ impl Exchange {
                 )
             })
             .await?;
-        let Head { response, link } = head;
+        let Head { response, mut link } = head;
         let (mut parts, body) = response.into_parts();
-        let end = framing::check(&mut parts, Asked::of(&self.request.headers, route.keeps))?;
+        let end = framing::check(&mut parts, Asked::of(&self.request.headers, route.keeps))
+            .inspect_err(|_| link.came_to(CameTo::Failed))?;
         let home = Arc::clone(&route.upstream);
         let mut stream = Stream::new(body, link, home, permit, route.limits.stream_idle);
         if stream.length() == Some(0) {

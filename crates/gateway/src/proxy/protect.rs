@@ -29,12 +29,13 @@ use super::{
     outbound::Outbound,
     peer::Peer,
     repeat,
+    seat::{CameTo, Tried},
     stream::Stream,
     trouble::Trouble,
     upload::Upload,
     upstream::{Head, Upstream},
 };
-use crate::config::{self, ScopePart};
+use crate::config::{self, RewriteHost, ScopePart};
 
 /// The most bytes of a body that says why somebody is denied; a larger one is left out.
 pub const DENIAL_MAX: usize = 64 << 10;
@@ -251,6 +252,7 @@ struct Question {
     method: Method,
     target: Uri,
     headers: HeaderMap,
+    tried: Tried,
 }
 
 impl Question {
@@ -288,7 +290,12 @@ impl Asking {
             }
         }
         headers.insert(X_FORWARDED_HOST, authority.clone());
-        headers.insert(HOST, rewrite.host.clone().unwrap_or_else(|| authority.clone()));
+        let host = match &rewrite.host {
+            RewriteHost::Given(host) => host,
+            // Where the contract asks for that, each address is told its own.
+            RewriteHost::Keep | RewriteHost::Upstream => authority,
+        };
+        headers.insert(HOST, host.clone());
         if self.method == Method::POST {
             headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
         }
@@ -298,6 +305,7 @@ impl Asking {
                 .target(&self.target)
                 .unwrap_or_else(|| self.target.clone()),
             headers,
+            tried: Tried::default(),
         }
     }
 
@@ -313,18 +321,22 @@ impl Asking {
 
     async fn answered(&self, question: &Question) -> Result<Decision<Known, Arc<Denial>>, NoDecision> {
         let head = if repeat::is_repeatable(&self.method) {
-            self.upstream.send(|| question.outgoing()).await
+            self.upstream.send(&question.tried, || question.outgoing()).await
         } else {
             let left = AtomicBool::new(false);
-            self.upstream.send_once(question.outgoing(), &left).await
+            self.upstream
+                .send_once(&question.tried, question.outgoing(), &left)
+                .await
         };
-        let Head { response, link } = head.map_err(NoDecision::Trouble)?;
+        let Head { response, mut link } = head.map_err(NoDecision::Trouble)?;
         let (mut head, body) = response.into_parts();
         let asked = Asked {
             conditional: false,
             range: false,
         };
-        framing::check(&mut head, asked).map_err(NoDecision::Trouble)?;
+        framing::check(&mut head, asked)
+            .inspect_err(|_| link.came_to(CameTo::Failed))
+            .map_err(NoDecision::Trouble)?;
         let home = Arc::clone(&self.upstream);
         let stream = Stream::new(body, link, home, None, self.limits.stream_idle);
         // What is cut is no answer, whatever its head says.

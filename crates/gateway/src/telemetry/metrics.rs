@@ -186,6 +186,7 @@ impl Scrape<'_> {
         out.write(&series::RETRIES, made)?;
         let denied = with_retries().map(|one| (vec![one.name()], one.retries().denied));
         out.write(&series::RETRIES_DENIED, denied)?;
+        super::addresses::write(&self.app, out)?;
         let states = [State::Closed, State::Open, State::HalfOpen];
         let state = all().flat_map(|dependency| {
             let now = dependency.status().state;

@@ -366,10 +366,12 @@ fn a_ladder_in_an_authority_is_told_why_it_cannot_be() {
         "soft_timeout",
     ] {
         let shown = problems(&format!("{key} = 1"), "");
-        refused(&shown, &format!("authorities.sso.{key}: a rung"));
+        refused(
+            &shown,
+            &format!("authorities.sso.{key}: something to stand in for a decision"),
+        );
         refused(&shown, "anything else opens the door");
-        refused(&shown, "protect-with-ladder");
-        refused(&shown, "docs/guide/fail-closed.md");
+        refused(&shown, "error[protect-with-ladder]");
     }
     refused(
         &problems("timeout = \"1s\"", ""),

@@ -11,6 +11,8 @@ mod kit;
 mod ladder;
 #[path = "every_key/load.rs"]
 mod load;
+#[path = "every_key/meaning.rs"]
+mod meaning;
 #[path = "every_key/retries.rs"]
 mod retries;
 #[path = "every_key/room.rs"]
@@ -55,6 +57,26 @@ const CHECKS: &[(&str, &str, Check)] = &[
     ("resources.<name>", "concurrency", check!(resource())),
     ("dependencies.<name>", "urls", check!(urls())),
     ("dependencies.<name>", "urls", check!(addresses::urls())),
+    ("dependencies.<name>", "classify", check!(meaning::classify())),
+    ("dependencies.<name>", "classes", check!(meaning::ladder())),
+    ("dependencies.<name>.classes", "outage", check!(meaning::outage())),
+    (
+        "dependencies.<name>.classes",
+        "refusal",
+        check!(meaning::refusal()),
+    ),
+    ("dependencies.<name>.classes", "gone", check!(meaning::gone())),
+    ("dependencies.<name>.classes", "busy", check!(meaning::busy())),
+    (
+        "dependencies.<name>.classes.<class>",
+        "breaker",
+        check!(meaning::breaker()),
+    ),
+    (
+        "dependencies.<name>.classes.<class>",
+        "ladder",
+        check!(meaning::ladder()),
+    ),
     ("dependencies.<name>", "balance", check!(addresses::balance())),
     ("dependencies.<name>", "eject", check!(addresses::eject())),
     (

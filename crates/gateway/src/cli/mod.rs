@@ -2,6 +2,7 @@
 //! It exists so that parsing, help and meaning come from one definition.
 //! It refuses to do the work itself: each verb has a file.
 
+mod alerts;
 mod check;
 mod demo;
 mod explain;
@@ -106,6 +107,28 @@ Exit status: 0 printed.")]
     Schema,
     #[command(flatten)]
     Steer(steer::Verb),
+    /// Write the alerts of a contract as rules for Prometheus
+    #[command(after_help = "\
+Examples:
+  evenkeel alerts contract.toml > evenkeel.rules.yml
+  evenkeel alerts contract.toml --tests > evenkeel.rules_test.yml
+  promtool test rules evenkeel.rules_test.yml
+
+Each alert says what users get, what to do, and where it is explained: docs/guide/alerts.md
+Exit status: 0 written, 2 the contract cannot be read or has problems.")]
+    Alerts {
+        /// The contract file
+        contract: PathBuf,
+        /// Write the tests of the rules instead, for promtool test rules
+        #[arg(long)]
+        tests: bool,
+        /// How often Prometheus asks: whole seconds, 1s to 5m; 15s if left out
+        #[arg(long, value_name = "SPAN")]
+        scrape_interval: Option<String>,
+        /// The rule file that the tests name
+        #[arg(long, value_name = "FILE", default_value = "evenkeel.rules.yml")]
+        rules: String,
+    },
     /// Watch an outage with and without a ladder, on this machine, in a few seconds
     #[command(after_help = "\
 Examples:
@@ -148,6 +171,19 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             Verb::Init { path, force } => init::run(&path, force),
             Verb::Schema => schema::run(),
             Verb::Explain { code } => explain::run(code.as_deref()),
+            Verb::Alerts {
+                contract,
+                tests,
+                scrape_interval,
+                rules,
+            } => alerts::run(
+                &contract,
+                &alerts::What {
+                    tests,
+                    every: scrape_interval,
+                    rules,
+                },
+            ),
             Verb::Demo { json, without_stale } => demo::run(json, without_stale),
         },
         Err(error) => {

@@ -4,6 +4,7 @@
 
 mod across;
 mod caching;
+mod classify;
 mod conditions;
 mod dangers;
 mod dependency;
@@ -34,6 +35,7 @@ mod steering;
 pub mod units;
 
 pub use caching::Caching;
+pub use classify::{Classify, STATUSES_MAX};
 pub use conditions::{CONDITIONS_MAX, Conditions, Field, Host, Rank};
 pub use dependency::{Breaker, Dependency, Resource, Upstream};
 pub use diag::{Diagnostics, Places};

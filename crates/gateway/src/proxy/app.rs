@@ -227,6 +227,9 @@ impl App {
             }
         }
         let now = self.process.engine.now();
+        for (route, turn) in self.process.standing.turned() {
+            self.process.log.line(&telemetry::told(&route, &turn, now));
+        }
         for (dependency, upstream) in &self.dependencies {
             for (at, event) in upstream.spreading().map(Spreading::take_news).unwrap_or_default() {
                 let line =
@@ -262,8 +265,8 @@ impl App {
     pub(crate) fn look(&self) {
         let routes: Vec<_> = self.served.list.iter().filter_map(Served::counts).collect();
         let now = self.process.engine.now().mono;
-        drop(self.process.standing.look(now, &routes));
         self.routes.iter().for_each(|route| route.oldest.turn(now));
+        self.process.standing.look(now, &routes);
     }
 
     /// Looks after idle connections and windows of counters. Called every [`super::upstream::SWEEP_EVERY`].
@@ -358,6 +361,9 @@ fn dependencies(
         }
         if let Some(rules) = dependency.learned_limit {
             builder = builder.learned_limit(rules);
+        }
+        for (class, row) in &dependency.classify.rows {
+            builder = builder.row(*class, *row);
         }
         for resource in resources {
             if dependency.uses.iter().any(|used| used == resource.name()) {

@@ -139,7 +139,7 @@ pub const MATCH: &[&str] = &["path", "host", "method", HEADER];
 /// The key of `match` that is a table of fields.
 pub const HEADER: &str = "header";
 /// The keys whose tables have free names in them: `env` and `file` are names there, and no references.
-pub const FREE_NAMES: &[&str] = &[HEADER, "set_request", "set_response"];
+pub const FREE_NAMES: &[&str] = &[HEADER, "set_request", "set_response", "classify"];
 /// Keys of one rung of `ladder`; exactly one of them.
 pub const RUNG: &[&str] = &["stale", "alternate", "default"];
 /// Keys of the `default` rung.

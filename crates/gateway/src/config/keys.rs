@@ -127,7 +127,18 @@ pub const RUNG: &[&str] = &["stale", "alternate", "default"];
 /// Keys of the `default` rung.
 pub const DEFAULT: &[&str] = &["status", "content_type", "cache_control", "body"];
 /// Keys of `keep_if`.
-pub const KEEP_IF: &[&str] = &["status", "not_empty"];
+pub const KEEP_IF: &[&str] = &[
+    "status",
+    "not_empty",
+    "content_type",
+    "min_size",
+    "max_size",
+    "json",
+    "json_not_empty",
+    "grpc",
+    "graphql",
+    "else",
+];
 
 /// Every table with its keys, named as the reference page names them.
 pub const ALL: &[(&str, &[&str])] = &[

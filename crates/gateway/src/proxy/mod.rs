@@ -44,6 +44,7 @@ mod upload;
 mod upstream;
 mod watched;
 mod whole;
+mod worth;
 
 pub use app::App;
 pub use labels::NAME;

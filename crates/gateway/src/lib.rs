@@ -18,6 +18,7 @@ pub mod config;
 pub mod demo;
 mod gateway;
 pub mod proxy;
+pub mod steering;
 pub mod telemetry;
 
 pub use gateway::{Gateway, StartError, workers};

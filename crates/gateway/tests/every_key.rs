@@ -19,6 +19,8 @@ mod meaning;
 mod retries;
 #[path = "every_key/room.rs"]
 mod room;
+#[path = "every_key/steering.rs"]
+mod steering;
 
 use std::{collections::BTreeSet, future::Future, pin::Pin, process::Command, time::Duration};
 
@@ -47,6 +49,13 @@ const CHECKS: &[(&str, &str, Check)] = &[
     ("gateway", "drain", check!(drain())),
     ("gateway", "access_log", check!(access_log())),
     ("gateway", "trusted_peers", check!(trusted_peers())),
+    ("gateway", "state", check!(steering::state())),
+    (
+        "gateway",
+        "admin_token_file",
+        check!(steering::admin_token_file()),
+    ),
+    ("gateway", "metrics", check!(steering::metrics())),
     ("resources.<name>", "concurrency", check!(resource())),
     ("dependencies.<name>", "urls", check!(urls())),
     ("dependencies.<name>", "urls", check!(addresses::urls())),
@@ -61,12 +70,42 @@ const CHECKS: &[(&str, &str, Check)] = &[
     ("dependencies.<name>.classes", "gone", check!(meaning::gone())),
     ("dependencies.<name>.classes", "busy", check!(meaning::busy())),
     (
-        "dependencies.<name>.classes.<class>",
+        "dependencies.<name>.classes.outage",
         "breaker",
         check!(meaning::breaker()),
     ),
     (
-        "dependencies.<name>.classes.<class>",
+        "dependencies.<name>.classes.outage",
+        "ladder",
+        check!(meaning::outage()),
+    ),
+    (
+        "dependencies.<name>.classes.refusal",
+        "breaker",
+        check!(meaning::refusal()),
+    ),
+    (
+        "dependencies.<name>.classes.refusal",
+        "ladder",
+        check!(meaning::no_ladder()),
+    ),
+    (
+        "dependencies.<name>.classes.gone",
+        "breaker",
+        check!(meaning::gone()),
+    ),
+    (
+        "dependencies.<name>.classes.gone",
+        "ladder",
+        check!(meaning::no_ladder()),
+    ),
+    (
+        "dependencies.<name>.classes.busy",
+        "breaker",
+        check!(meaning::busy()),
+    ),
+    (
+        "dependencies.<name>.classes.busy",
         "ladder",
         check!(meaning::ladder()),
     ),

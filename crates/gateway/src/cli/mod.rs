@@ -6,7 +6,13 @@ mod check;
 mod demo;
 mod explain;
 mod files;
+mod hold;
+mod remote;
+mod schema;
+mod screen;
 mod serve;
+mod status;
+mod steer;
 
 use std::{ffi::OsString, io::Write as _, path::PathBuf, process::ExitCode};
 
@@ -69,6 +75,16 @@ Exit status: 0 explained, 2 there is no such code.")]
         /// The word in the brackets of a problem or warning
         code: Option<String>,
     },
+    /// Print the JSON Schema of contracts, for editors
+    #[command(after_help = "\
+Examples:
+  evenkeel schema > contract.schema.json
+  #:schema contract.schema.json            the first line of a contract, for Taplo and editors that use it
+
+Exit status: 0 printed.")]
+    Schema,
+    #[command(flatten)]
+    Steer(steer::Verb),
     /// Watch an outage with and without a ladder, on this machine, in a few seconds
     #[command(after_help = "\
 Examples:
@@ -94,11 +110,13 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     match Arguments::try_parse_from(arguments) {
         Ok(arguments) => match arguments.verb {
             Verb::Serve { contract } => serve::run(&contract),
+            Verb::Steer(verb) => verb.run(),
             Verb::Check {
                 contract,
                 json,
                 strict,
             } => check::run(&contract, check::How { json, strict }),
+            Verb::Schema => schema::run(),
             Verb::Explain { code } => explain::run(code.as_deref()),
             Verb::Demo { json, without_stale } => demo::run(json, without_stale),
         },

@@ -15,6 +15,9 @@ pub const GATEWAY: &[&str] = &[
     "drain",
     "access_log",
     "trusted_peers",
+    "state",
+    "admin_token_file",
+    "metrics",
 ];
 /// Keys of `[resources.<name>]`.
 pub const RESOURCE: &[&str] = &["concurrency"];
@@ -121,7 +124,7 @@ pub const MATCH: &[&str] = &["path", "host", "method", HEADER];
 /// The key of `match` that is a table of fields.
 pub const HEADER: &str = "header";
 /// The keys whose tables have free names in them: `env` and `file` are names there, and no references.
-pub const FREE_NAMES: &[&str] = &[HEADER, "set_request", "set_response"];
+pub const FREE_NAMES: &[&str] = &["classify", HEADER, "set_request", "set_response"];
 /// Keys of one rung of `ladder`; exactly one of them.
 pub const RUNG: &[&str] = &["stale", "alternate", "default"];
 /// Keys of the `default` rung.
@@ -153,7 +156,10 @@ pub const ALL: &[(&str, &[&str])] = &[
     ("dependencies.<name>.retry", RETRY),
     ("dependencies.<name>.queue", QUEUE),
     ("dependencies.<name>.classes", CLASSES),
-    ("dependencies.<name>.classes.<class>", CLASS),
+    ("dependencies.<name>.classes.outage", CLASS),
+    ("dependencies.<name>.classes.refusal", CLASS),
+    ("dependencies.<name>.classes.gone", CLASS),
+    ("dependencies.<name>.classes.busy", CLASS),
     ("dependencies.<name>.rewrite", REWRITE),
     ("routes", ROUTE),
     ("routes.match", MATCH),

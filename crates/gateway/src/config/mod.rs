@@ -19,6 +19,7 @@ mod ladder;
 pub mod lints;
 mod network;
 pub mod outside;
+pub mod page;
 pub mod pattern;
 mod pointer;
 mod probe;
@@ -29,8 +30,10 @@ mod retry;
 mod rewrite;
 pub mod room;
 mod route;
+pub mod schema;
 pub mod sources;
 mod spread;
+mod steering;
 pub mod units;
 
 pub use caching::Caching;
@@ -48,6 +51,7 @@ pub use probe::HealthProbe;
 pub use rewrite::{CHANGES_MAX, FieldChanges, Rewrite, RewriteHost};
 pub use route::{Route, ScopePart};
 pub use spread::Spread;
+pub use steering::Steering;
 
 use std::path::{Path, PathBuf};
 

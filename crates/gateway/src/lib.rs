@@ -19,6 +19,7 @@ pub mod cli;
 pub mod config;
 pub mod demo;
 mod gateway;
+mod probe;
 pub mod proxy;
 pub mod telemetry;
 

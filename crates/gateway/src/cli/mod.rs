@@ -7,6 +7,7 @@ mod check;
 mod demo;
 mod explain;
 mod files;
+mod probe;
 mod serve;
 
 use std::{ffi::OsString, io::Write as _, path::PathBuf, process::ExitCode};
@@ -47,8 +48,11 @@ Examples:
   evenkeel check contract.toml
   evenkeel check --strict contract.toml    warnings are problems
   evenkeel check --json contract.toml      a list for programs, see docs/reference/check.md
+  evenkeel check contract.toml --probe http://shop.example/products/42 --header \"cookie: theme=dark\"
+                                           ask once: what would be kept of the answer, and why not
 
-Exit status: 0 no problem (there may be warnings), 1 problems, 2 the file cannot be read.")]
+Exit status: 0 no problem (there may be warnings), 1 problems, 2 the file cannot be read.
+With --probe: 0 the answer would stand in for a failure, 1 it would not, 2 it could not be asked for.")]
     Check {
         /// The contract file
         contract: PathBuf,
@@ -58,6 +62,15 @@ Exit status: 0 no problem (there may be warnings), 1 problems, 2 the file cannot
         /// Make every warning a problem
         #[arg(long)]
         strict: bool,
+        /// Ask for this address once, as clients ask the gateway, and say what would be kept
+        #[arg(long, value_name = "URL")]
+        probe: Option<String>,
+        /// The route that is meant to answer the probe
+        #[arg(long, value_name = "NAME", requires = "probe")]
+        route: Option<String>,
+        /// A field of the probe's request, `name: value`; may be given again
+        #[arg(long, value_name = "FIELD", requires = "probe")]
+        header: Vec<String>,
     },
     /// Say what is meant by the code of a problem, and show it mended
     #[command(after_help = "\
@@ -119,8 +132,27 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             Verb::Serve { contract } => serve::run(&contract),
             Verb::Check {
                 contract,
+                probe: Some(url),
+                route,
+                header: headers,
+                json,
+                strict: _,
+            } => probe::run(
+                &contract,
+                probe::Probe {
+                    url,
+                    route,
+                    headers,
+                    json,
+                },
+            ),
+            Verb::Check {
+                contract,
                 json,
                 strict,
+                probe: None,
+                route: _,
+                header: _,
             } => check::run(&contract, check::How { json, strict }),
             Verb::Explain { code } => explain::run(code.as_deref()),
             Verb::Alerts {

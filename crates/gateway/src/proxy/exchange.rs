@@ -206,6 +206,9 @@ impl Exchange {
             self.route.note_not_kept(why);
         }
         let status = head.status;
+        if let Some(mut seen) = self.route.tap.seen() {
+            seen.status = Some(status);
+        }
         *self.handed.lock() = Handed {
             headers: Some(self.answered(head)),
             stream: Some(Box::new(stream)),
@@ -228,6 +231,11 @@ impl Exchange {
             self.route.note_not_kept(why);
         }
         let status = head.status;
+        if let Some(mut seen) = self.route.tap.seen() {
+            seen.status = Some(status);
+            seen.body = Some(body.clone());
+            seen.terms = Some((verdict.terms, verdict.lifetime));
+        }
         let shared = if in_error_set(status) {
             keep::of_failure(&self.facts(), &self.request.headers, status, &head.headers)
         } else {
@@ -323,6 +331,10 @@ impl Exchange {
     }
 
     fn received(&self, mut headers: HeaderMap, version: Version) -> HeaderMap {
+        if let Some(mut seen) = self.route.tap.seen() {
+            seen.request = self.request.headers.clone();
+            seen.headers = headers.clone();
+        }
         headers.reserve(ADDED);
         strip_hop_by_hop(&mut headers);
         self.route.via.append(&mut headers, version);

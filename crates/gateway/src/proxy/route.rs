@@ -22,6 +22,7 @@ use super::{
     keep::Why,
     limits::Limits,
     repeat,
+    tap::Tap,
     trouble::Trouble,
     upstream::Upstream,
     whole::Reply,
@@ -106,6 +107,8 @@ pub(crate) struct Route {
     turns: AtomicU32,
     /// What is noted for those who watch it.
     pub(crate) seen: Arc<Seen>,
+    /// What a probe sees.
+    pub(crate) tap: Tap,
 }
 
 /// What the routes of one gateway share.
@@ -217,7 +220,13 @@ impl Route {
             validations: std::array::from_fn(|_| AtomicU64::new(0)),
             turns: AtomicU32::new(0),
             seen: Arc::default(),
+            tap: Tap::default(),
         })
+    }
+
+    /// Returns the engine that it runs on.
+    pub(crate) const fn engine(&self) -> &Engine {
+        &self.engine
     }
 
     /// Reads what the rules need to know of a request.

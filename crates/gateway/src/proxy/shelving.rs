@@ -275,6 +275,11 @@ impl Exchange {
 
     /// Hands the fields of an answer to the one who asked, as they came.
     fn stored(&self, settled: Settled, fields: HeaderMap, body: Bytes, lease: Lease) -> Reply {
+        if let Some(mut seen) = self.route.tap.seen() {
+            seen.status = Some(settled.copy.status());
+            seen.body = Some(body.clone());
+            seen.copy = Some(Arc::clone(&settled.copy));
+        }
         drop((body, lease)); // the copy has it now
         self.note(settled.stored);
         self.handed.lock().headers = Some(fields);

@@ -7,8 +7,15 @@ mod check;
 mod demo;
 mod explain;
 mod files;
+mod hold;
+mod init;
 mod probe;
+mod remote;
+mod schema;
+mod screen;
 mod serve;
+mod status;
+mod steer;
 
 use std::{ffi::OsString, io::Write as _, path::PathBuf, process::ExitCode};
 
@@ -47,6 +54,7 @@ address in use.")]
 Examples:
   evenkeel check contract.toml
   evenkeel check --strict contract.toml    warnings are problems
+  evenkeel check --explain contract.toml   what is in force, and what an outage would leave
   evenkeel check --json contract.toml      a list for programs, see docs/reference/check.md
   evenkeel check contract.toml --probe http://shop.example/products/42 --header \"cookie: theme=dark\"
                                            ask once: what would be kept of the answer, and why not
@@ -62,15 +70,27 @@ With --probe: 0 the answer would stand in for a failure, 1 it would not, 2 it co
         /// Make every warning a problem
         #[arg(long)]
         strict: bool,
-        /// Ask for this address once, as clients ask the gateway, and say what would be kept
-        #[arg(long, value_name = "URL")]
-        probe: Option<String>,
-        /// The route that is meant to answer the probe
-        #[arg(long, value_name = "NAME", requires = "probe")]
-        route: Option<String>,
-        /// A field of the probe's request, `name: value`; may be given again
-        #[arg(long, value_name = "FIELD", requires = "probe")]
-        header: Vec<String>,
+        /// Print what is in force on each route, and what would be served if a dependency were gone
+        #[arg(long)]
+        explain: bool,
+        #[command(flatten)]
+        probe: probe::Flags,
+    },
+    /// Write a contract to start from
+    #[command(after_help = "\
+Examples:
+  evenkeel init                    writes contract.toml
+  evenkeel init shop.toml
+  evenkeel init --force shop.toml  in place of what is there
+
+Exit status: 0 written, 1 the file is there already, 2 it cannot be written.")]
+    Init {
+        /// Where to write it
+        #[arg(default_value = "contract.toml")]
+        path: PathBuf,
+        /// Write in place of a file that is there
+        #[arg(long)]
+        force: bool,
     },
     /// Say what is meant by the code of a problem, and show it mended
     #[command(after_help = "\
@@ -83,6 +103,16 @@ Exit status: 0 explained, 2 there is no such code.")]
         /// The word in the brackets of a problem or warning
         code: Option<String>,
     },
+    /// Print the JSON Schema of contracts, for editors
+    #[command(after_help = "\
+Examples:
+  evenkeel schema > contract.schema.json
+  #:schema contract.schema.json            the first line of a contract, for Taplo and editors that use it
+
+Exit status: 0 printed.")]
+    Schema,
+    #[command(flatten)]
+    Steer(steer::Verb),
     /// Write the alerts of a contract as rules for Prometheus
     #[command(after_help = "\
 Examples:
@@ -130,30 +160,26 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     match Arguments::try_parse_from(arguments) {
         Ok(arguments) => match arguments.verb {
             Verb::Serve { contract } => serve::run(&contract),
-            Verb::Check {
-                contract,
-                probe: Some(url),
-                route,
-                header: headers,
-                json,
-                strict: _,
-            } => probe::run(
-                &contract,
-                probe::Probe {
-                    url,
-                    route,
-                    headers,
-                    json,
-                },
-            ),
+            Verb::Steer(verb) => verb.run(),
             Verb::Check {
                 contract,
                 json,
                 strict,
-                probe: None,
-                route: _,
-                header: _,
-            } => check::run(&contract, check::How { json, strict }),
+                explain,
+                probe,
+            } => match probe.read(json) {
+                Some(probe) => probe::run(&contract, probe),
+                None => check::run(
+                    &contract,
+                    check::How {
+                        json,
+                        strict,
+                        explain,
+                    },
+                ),
+            },
+            Verb::Init { path, force } => init::run(&path, force),
+            Verb::Schema => schema::run(),
             Verb::Explain { code } => explain::run(code.as_deref()),
             Verb::Alerts {
                 contract,

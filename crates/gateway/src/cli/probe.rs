@@ -7,6 +7,32 @@ use std::{path::Path, process::ExitCode};
 use super::{FAILED, UNUSABLE, check, complain, print};
 use crate::probe::{Asked, ask};
 
+/// The arguments of a probe.
+#[derive(Debug, clap::Args)]
+pub(super) struct Flags {
+    /// Ask for this address once, as clients ask the gateway, and say what would be kept
+    #[arg(long, value_name = "URL", conflicts_with_all = ["strict", "explain"])]
+    probe: Option<String>,
+    /// The route that is meant to answer the probe
+    #[arg(long, value_name = "NAME", requires = "probe")]
+    route: Option<String>,
+    /// A field of the probe's request, `name: value`; may be given again
+    #[arg(long, value_name = "FIELD", requires = "probe")]
+    header: Vec<String>,
+}
+
+impl Flags {
+    /// Returns the probe that is asked for, if one is.
+    pub(super) fn read(self, json: bool) -> Option<Probe> {
+        Some(Probe {
+            url: self.probe?,
+            route: self.route,
+            headers: self.header,
+            json,
+        })
+    }
+}
+
 /// What is asked, as it was typed.
 #[derive(Clone, Debug)]
 pub(super) struct Probe {

@@ -12,6 +12,8 @@ use evenkeel::{Terms, http::Shelved};
 use http::{HeaderMap, StatusCode};
 use parking_lot::{Mutex, MutexGuard};
 
+use super::{exchange::Exchange, keep::Verdict};
+
 /// What was seen of the one answer of a probe.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tapped {
@@ -41,5 +43,35 @@ impl Tap {
     /// Returns what was seen; `None` if it is off.
     pub(crate) fn seen(&self) -> Option<MutexGuard<'_, Tapped>> {
         self.0.get().map(Mutex::lock)
+    }
+}
+
+impl Exchange {
+    /// Leaves the fields of an answer, as they were received.
+    pub(super) fn tap_fields(&self, headers: &HeaderMap) {
+        if let Some(mut seen) = self.route.tap.seen() {
+            seen.request.clone_from(&self.request.headers);
+            seen.headers.clone_from(headers);
+        }
+    }
+
+    /// Leaves what became of an answer: its status, and where its body was held back that and the verdict.
+    pub(super) fn tapped(&self, status: StatusCode, whole: Option<(&Bytes, &Verdict)>) {
+        if let Some(mut seen) = self.route.tap.seen() {
+            seen.status = Some(status);
+            if let Some((body, verdict)) = whole {
+                seen.body = Some(body.clone());
+                seen.terms = Some((verdict.terms, verdict.lifetime));
+            }
+        }
+    }
+
+    /// Leaves the copy that was made of an answer.
+    pub(super) fn tap_copy(&self, copy: &Arc<Shelved>, body: &Bytes) {
+        if let Some(mut seen) = self.route.tap.seen() {
+            seen.status = Some(copy.status());
+            seen.body = Some(body.clone());
+            seen.copy = Some(Arc::clone(copy));
+        }
     }
 }

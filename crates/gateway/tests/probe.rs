@@ -162,7 +162,7 @@ async fn what_the_contract_keeps_out_is_told_by_its_key() {
             "too-large",
             "content-length: 2000",
         ),
-        ("error", "", Reply::status(404), "status", "status 404"),
+        ("error", "", Reply::status(404), "status", "status 404 Not Found"),
         (
             "vary",
             "",

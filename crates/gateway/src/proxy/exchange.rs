@@ -246,6 +246,7 @@ impl Exchange {
             self.route.note_not_kept(why);
         }
         let status = head.status;
+        self.tapped(status, None);
         let class = self.upstream().classify.of(status);
         if class == Class::Fault {
             return Err(Trouble::Fault);
@@ -272,6 +273,7 @@ impl Exchange {
             self.route.note_not_kept(why);
         }
         let status = head.status;
+        self.tapped(status, Some((&body, &verdict)));
         let class = self.upstream().classify.of(status);
         if class == Class::Fault {
             return Err(Trouble::Fault);
@@ -402,6 +404,7 @@ impl Exchange {
     }
 
     fn received(&self, mut headers: HeaderMap, version: Version) -> HeaderMap {
+        self.tap_fields(&headers);
         headers.reserve(ADDED);
         strip_hop_by_hop(&mut headers);
         self.route.via.append(&mut headers, version);

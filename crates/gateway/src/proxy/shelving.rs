@@ -272,6 +272,7 @@ impl Exchange {
 
     /// Hands the fields of an answer to the one who asked, as they came.
     fn stored(&self, settled: Settled, fields: HeaderMap, body: Bytes, lease: Lease) -> Reply {
+        self.tap_copy(&settled.copy, &body);
         drop((body, lease)); // the copy has it now
         self.note(settled.stored);
         self.handed.lock().headers = Some(fields);

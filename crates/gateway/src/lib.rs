@@ -8,6 +8,7 @@
 //! | [`config`] | the contract file: every problem at once, with its line |
 //! | [`proxy`] | from a request to its answer |
 //! | [`admin`] | what operators see and steer |
+//! | [`reload`] | from one contract to the next, without a restart |
 //! | [`telemetry`] | series and log lines |
 //! | [`cli`] | the verbs of the `evenkeel` program |
 //! | [`demo`] | what an outage looks like with and without a ladder |
@@ -18,6 +19,7 @@ pub mod config;
 pub mod demo;
 mod gateway;
 pub mod proxy;
+pub mod reload;
 pub mod telemetry;
 
 pub use gateway::{Gateway, StartError, workers};

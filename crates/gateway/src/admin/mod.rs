@@ -10,6 +10,7 @@
 mod asked;
 mod door;
 mod health;
+mod reload;
 mod reply;
 #[allow(dead_code, reason = "read by the settings of the token")]
 mod token;
@@ -65,6 +66,13 @@ pub const ENDPOINTS: &[Endpoint] = &[
         "200 while it takes traffic, also when everything it asks is down; 503 while it stops",
     ),
     read("/metrics", "every series, in the text format of Prometheus"),
+    Endpoint {
+        method: "POST",
+        path: "/reload",
+        token: true,
+        body_max: 0,
+        what: "loads the contract anew from its file; 422, and nothing has changed, if it has problems",
+    },
 ];
 
 /// What the administration port works on.
@@ -118,7 +126,6 @@ impl Admin {
         self.dispatch(endpoint, &asked).await
     }
 
-    #[expect(clippy::unused_async, reason = "what reads files or asks others waits")]
     async fn dispatch(&self, endpoint: &Endpoint, asked: &Asked) -> Result<Reply, Refused> {
         match (endpoint.method, endpoint.path) {
             ("GET", "/livez") => Ok(health::live()),
@@ -127,6 +134,7 @@ impl Admin {
                 CONTENT_TYPE,
                 http::HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8"),
             )),
+            ("POST", "/reload") => reload::reload(&self.current).await,
             // Unreachable while every row has an arm; a test asks for each.
             (_, _) => Err(Refused::nowhere(&[])),
         }

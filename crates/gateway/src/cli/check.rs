@@ -8,7 +8,7 @@ use evenkeel::Engine;
 
 use super::{FAILED, UNUSABLE, complain, print};
 use crate::{
-    config::{self, Contract, Diagnostics, Loaded, NotLoaded},
+    config::{self, Diagnostics, Loaded, NotLoaded},
     proxy::{App, Limits},
 };
 
@@ -79,7 +79,11 @@ fn warn(diagnostics: &Diagnostics) {
 
 /// Reads a contract and builds everything in it once, so that the engine's own rules are checked too.
 pub(super) fn read(path: &Path) -> Result<Loaded, NotLoaded> {
-    let mut loaded = config::load(path)?;
+    whole(config::load(path)?)
+}
+
+/// Builds everything in a contract once.
+pub(super) fn whole(mut loaded: Loaded) -> Result<Loaded, NotLoaded> {
     if let Err(problems) = App::build(&loaded.contract, &Engine::system(), Limits::default(), 1) {
         loaded.diagnostics.absorb(&problems, &loaded.places);
         return Err(NotLoaded::Problems(loaded.diagnostics));
@@ -88,11 +92,11 @@ pub(super) fn read(path: &Path) -> Result<Loaded, NotLoaded> {
 }
 
 /// Reads a contract to serve it; what is wrong with it, and what it warns of, is printed.
-pub(super) fn load(path: &Path) -> Result<Contract, NotLoaded> {
+pub(super) fn load(path: &Path) -> Result<Loaded, NotLoaded> {
     let loaded = read(path).inspect_err(|not| match not {
         NotLoaded::Unreadable(why) => complain(why),
         NotLoaded::Problems(diagnostics) => complain(&diagnostics.to_string()),
     })?;
     warn(&loaded.diagnostics);
-    Ok(loaded.contract)
+    Ok(loaded)
 }

@@ -11,7 +11,7 @@ use super::{
 };
 
 /// Settings of the gateway itself.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Gateway {
     /// Where clients connect.
     pub listen: SocketAddr,
@@ -31,6 +31,8 @@ pub struct Gateway {
     pub access_log: AccessLog,
     /// The proxies whose word about their clients counts.
     pub trusted_peers: Vec<Network>,
+    /// A change of its files is followed without being told.
+    pub watch: bool,
 }
 
 /// Where a line is written about each request.
@@ -56,6 +58,8 @@ impl Gateway {
     pub const BUFFERS: usize = 256 << 20;
     /// Three default deadlines: enough for what runs, short enough for a rolling restart.
     pub const DRAIN: Duration = Duration::from_secs(10);
+    /// A contract changes when somebody says so, not whenever an editor saves.
+    pub const WATCH: bool = false;
 }
 
 /// The most bytes for one of the two memory bounds: 1 TiB.
@@ -101,6 +105,7 @@ pub(super) fn read(mut fields: Fields<'_, '_>) -> Option<Gateway> {
         );
     }
     let access_log = access_log(&mut fields);
+    let watch = fields.boolean("watch").unwrap_or(Gateway::WATCH);
     let bytes = |given: Option<u64>, default| {
         given
             .and_then(|bytes| usize::try_from(bytes).ok())
@@ -116,6 +121,7 @@ pub(super) fn read(mut fields: Fields<'_, '_>) -> Option<Gateway> {
         drain: drain.unwrap_or(Gateway::DRAIN),
         access_log,
         trusted_peers: network::read(&mut fields, "trusted_peers"),
+        watch,
     })
 }
 

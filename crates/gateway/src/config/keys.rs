@@ -15,6 +15,7 @@ pub const GATEWAY: &[&str] = &[
     "drain",
     "access_log",
     "trusted_peers",
+    "watch",
 ];
 /// Keys of `[resources.<name>]`.
 pub const RESOURCE: &[&str] = &["concurrency"];

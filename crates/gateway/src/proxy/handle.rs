@@ -299,7 +299,7 @@ fn prepare(app: &App, peer: &Arc<Peer>, mut request: http::request::Parts) -> Re
     let cached = match &route.cache {
         None => None,
         Some(cache) => {
-            let looked = Cached::look(cache, &route.name, &whose, &request);
+            let looked = Cached::look(cache, &route.data, &whose, &request);
             Some(looked.map_err(|error| bad(&error.to_string()))?)
         }
     };

@@ -23,7 +23,7 @@ use crate::config;
 pub(crate) struct Passing {
     pub(crate) name: Arc<str>,
     pub(crate) guard: Pass<StatusCode, Trouble>,
-    pub(super) upstream: Arc<Upstream>,
+    upstream: Arc<Upstream>,
     pub(super) limits: Limits,
     pub(super) via: Via,
     /// The most bytes of a request body.
@@ -42,15 +42,19 @@ impl Passing {
         route: &config::Route,
         dependency: &Dependency,
         upstream: &Arc<Upstream>,
+        before: Option<&Self>,
         common: &Common,
     ) -> Result<Self, Problems> {
-        let guard = common
+        let mut builder = common
             .engine
             .pass(&route.name, dependency)
             .classify(Trouble::class)
             .class_of(|status: &StatusCode| Class::of_status(status.as_u16()))
-            .criticality(route.criticality)
-            .build()?;
+            .criticality(route.criticality);
+        if let Some(before) = before {
+            builder = builder.succeeds(&before.guard);
+        }
+        let guard = builder.build()?;
         let timeout = dependency.contract().timeout().unwrap_or(Duration::MAX);
         Ok(Self {
             name: route.name.as_str().into(),
@@ -62,6 +66,11 @@ impl Passing {
             wait: timeout.min(route.deadline),
             turns: AtomicU32::new(0),
         })
+    }
+
+    /// Returns where an attempt that begins now asks.
+    pub(super) fn upstream(&self) -> &Arc<Upstream> {
+        Upstream::newest(&self.upstream)
     }
 
     /// Numbers those who are told when to come back; after 2^32 from zero again.

@@ -18,6 +18,7 @@ use evenkeel_http::problem::ProblemKind;
 use super::{buffers::Buffers, caching, labels::Labels, limits::Limits, whole::Reply};
 use crate::{
     config::Contract,
+    reload::Reloads,
     telemetry::{Log, Standing},
 };
 
@@ -44,6 +45,8 @@ pub(crate) struct Process {
     pub(super) in_flight: AtomicUsize,
     /// Where the routes stand.
     pub(crate) standing: Standing,
+    /// Which contract runs.
+    pub(crate) reloads: Reloads,
     stopping: AtomicBool,
     misdirected: [AtomicU64; MISDIRECTED.len()],
 }
@@ -62,9 +65,18 @@ impl Process {
             labels: Labels::new(),
             in_flight: AtomicUsize::new(0),
             standing: Standing::default(),
+            reloads: Reloads::default(),
             stopping: AtomicBool::new(false),
             misdirected: array::from_fn(|_| AtomicU64::new(0)),
         }
+    }
+
+    /// Gives its stores and buffers the room that a contract says.
+    pub(super) fn make_room(&self, contract: &Contract) {
+        let (memory, shelf) = caching::room(contract);
+        self.memory.set_limit(memory);
+        self.shelf.set_limit(shelf, contract.gateway.scope_share_ppm);
+        self.buffers.set_limit(contract.gateway.buffers);
     }
 
     /// Returns how many requests have arrived and have no answer yet.

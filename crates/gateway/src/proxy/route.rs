@@ -3,7 +3,7 @@
 //! It refuses to exist half-built.
 
 use std::sync::{
-    Arc,
+    Arc, OnceLock,
     atomic::{AtomicU32, AtomicU64, Ordering},
 };
 
@@ -18,7 +18,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use super::{
     alternate::{Alternate, Asking, agrees},
     buffers::Buffers,
-    caching,
+    caching, data,
     keep::Why,
     limits::Limits,
     repeat,
@@ -78,7 +78,7 @@ pub(crate) struct Route {
     pub(crate) guard: Guard,
     pub(super) pattern: Pattern,
     pub(super) scope: Vec<ScopePart>,
-    pub(super) upstream: Arc<Upstream>,
+    upstream: Arc<Upstream>,
     pub(super) engine: Engine,
     pub(super) buffers: Buffers,
     pub(super) limits: Limits,
@@ -98,9 +98,13 @@ pub(crate) struct Route {
     /// Fields of requests that are brought into one spelling.
     pub(super) normalise: Vec<HeaderName>,
     ignored_cookies: IgnoredCookies,
-    not_kept: [AtomicU64; Why::COUNT],
-    validations: [AtomicU64; Validated::ALL.len()],
+    /// Which data is meant, in every key.
+    pub(super) data: String,
+    not_kept: Arc<[AtomicU64; Why::COUNT]>,
+    validations: Arc<[AtomicU64; Validated::ALL.len()]>,
     turns: AtomicU32,
+    /// What serves in its place from now on.
+    newer: OnceLock<Arc<Self>>,
 }
 
 /// What the routes of one gateway share.
@@ -124,6 +128,7 @@ impl Route {
         dependency: &Dependency,
         upstream: &Arc<Upstream>,
         alternate: Option<Alternate>,
+        before: Option<&Self>,
         common: &Common,
     ) -> Result<Self, Problems> {
         let cache = route
@@ -142,6 +147,11 @@ impl Route {
             .ladder(above)
             .when_busy(route.when_busy)
             .criticality(route.criticality);
+        let version = data::version(route, &upstream.rewrite);
+        builder = builder.version(&version);
+        if let Some(before) = before {
+            builder = builder.succeeds(&before.guard);
+        }
         let keeps = cache.is_none() && route.stale().is_some();
         if keeps {
             builder = builder
@@ -208,10 +218,35 @@ impl Route {
                 .as_ref()
                 .map_or_else(Vec::new, |caching| caching.normalise.clone()),
             ignored_cookies: route.ignored_cookies.clone(),
-            not_kept: std::array::from_fn(|_| AtomicU64::new(0)),
-            validations: std::array::from_fn(|_| AtomicU64::new(0)),
+            data: format!("{}@{version}", route.name),
+            not_kept: before.map_or_else(
+                || Arc::new(std::array::from_fn(|_| AtomicU64::new(0))),
+                |before| Arc::clone(&before.not_kept),
+            ),
+            validations: before.map_or_else(
+                || Arc::new(std::array::from_fn(|_| AtomicU64::new(0))),
+                |before| Arc::clone(&before.validations),
+            ),
             turns: AtomicU32::new(0),
+            newer: OnceLock::new(),
         })
+    }
+
+    /// Returns where an attempt that begins now asks.
+    pub(super) fn upstream(&self) -> &Arc<Upstream> {
+        Upstream::newest(&self.upstream)
+    }
+
+    /// Has `newer` serve in its place. A route is taken over once.
+    pub(super) fn hand_over(&self, newer: &Arc<Self>) {
+        if !std::ptr::eq(self, Arc::as_ptr(newer)) {
+            drop(self.newer.set(Arc::clone(newer)));
+        }
+    }
+
+    /// Yields it and all that have served in its place since.
+    pub(super) fn and_newer(self: &Arc<Self>) -> impl Iterator<Item = &Arc<Self>> {
+        std::iter::successors(Some(self), |route| route.newer.get())
     }
 
     /// Reads what the rules need to know of a request.
@@ -240,7 +275,7 @@ impl Route {
 
     /// Counts an answer to a validation.
     pub(super) fn note_validated(&self, result: Validated) {
-        let [not_modified, replaced] = &self.validations;
+        let [not_modified, replaced] = &*self.validations;
         let count = match result {
             Validated::NotModified => not_modified,
             Validated::Replaced => replaced,
@@ -250,7 +285,7 @@ impl Route {
 
     /// Returns how many answers to validations said this.
     pub(crate) fn validations(&self, result: Validated) -> u64 {
-        let [not_modified, replaced] = &self.validations;
+        let [not_modified, replaced] = &*self.validations;
         let count = match result {
             Validated::NotModified => not_modified,
             Validated::Replaced => replaced,

@@ -17,7 +17,10 @@ use super::{
     reach::Reach,
     series::{self, Kind, Series},
 };
-use crate::proxy::{App, Connections, Current, Validated, Why};
+use crate::{
+    proxy::{App, Connections, Current, Validated, Why},
+    reload::{Reload, Reloads},
+};
 
 /// Exports the series of one gateway.
 pub(crate) struct Metrics(Registry);
@@ -298,9 +301,28 @@ impl Scrape<'_> {
         out.write(&series::LOG_LINES_LOST, one(process.log.lost()))?;
         let lost = app.access.as_ref().map(|access| (Vec::new(), access.lost()));
         out.write(&series::ACCESS_LINES_LOST, lost.into_iter())?;
+        contract(out, &process.reloads)?;
         let version = std::iter::once((vec![env!("CARGO_PKG_VERSION")], 1));
         out.write(&series::BUILD_INFO, version)
     }
+}
+
+/// Writes which contract runs.
+fn contract(out: &mut Out<'_>, reloads: &Reloads) -> fmt::Result {
+    let counts = Reload::ALL.map(|reload| (vec![reload.as_str()], reloads.counted(reload)));
+    out.write(&series::CONTRACT_RELOADS, counts.into_iter())?;
+    let hash = reloads.hash();
+    let word = if hash.is_empty() { "none" } else { &hash };
+    out.write(&series::CONTRACT_INFO, std::iter::once((vec![word], 1)))?;
+    let since = reloads
+        .since()
+        .map_or(0, |since| u64::try_from(since.as_secs()).unwrap_or(0));
+    out.write(&series::CONTRACT_LOADED, std::iter::once((Vec::new(), since)))?;
+    let fallback = u64::from(reloads.fallback().is_some());
+    out.write(
+        &series::CONTRACT_FALLBACK,
+        std::iter::once((Vec::new(), fallback)),
+    )
 }
 
 /// Yields every reason, and none.

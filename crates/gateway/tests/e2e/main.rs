@@ -19,6 +19,7 @@ mod passing;
 mod poisoning;
 mod queue;
 mod recovery;
+mod reload;
 mod requests;
 mod retries;
 mod rewriting;

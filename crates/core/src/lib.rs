@@ -153,6 +153,7 @@ mod retry;
 mod rng;
 mod snapshot;
 mod steering;
+pub mod store;
 mod sync;
 mod time;
 

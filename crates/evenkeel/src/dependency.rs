@@ -8,7 +8,7 @@ use std::{
 };
 
 use evenkeel_core::{
-    Asker, BreakerRules, Bulkhead, Carried, Class, Criticality, DependencyContract, DependencyDraft,
+    Asker, BreakerRules, Bulkhead, Carried, Cause, Class, Criticality, DependencyContract, DependencyDraft,
     Exclusive, Limit, Mono, Now, Problems, RampStep, Refusal, Retry, Row, Stage, State, Steering, Transition,
 };
 use parking_lot::Mutex;
@@ -25,6 +25,7 @@ use crate::{
     ticket::{Permit, Ticket},
 };
 
+mod history;
 mod load;
 mod succession;
 
@@ -154,16 +155,16 @@ impl DependencyBuilder {
             Ok(contract) => problems.or(contract)?,
             Err(_) => return Err(problems),
         };
+        let (tally, hold) = self.before.words();
         let line = contract.queue().map(|rules| {
             let known = self.before.state().and_then(|before| before.0.line.clone());
-            known.unwrap_or_else(|| Arc::new(Line::new(*rules, self.engine.clone())))
+            known.unwrap_or_else(|| Arc::new(Line::new(*rules, self.engine.clone(), &tally.waits)))
         });
         let shared: Vec<Arc<Lines>> = self.uses.iter().map(|one| Arc::clone(&one.lines)).collect();
         for lines in &shared {
             line.iter().for_each(|line| lines.add(line));
         }
         let resources = self.uses.into_iter().map(|resource| resource.bulkhead).collect();
-        let (tally, hold) = self.before.words();
         Ok(Dependency(Arc::new_cyclic(|this| Inner {
             name: contract.name().into(),
             seat: match self.before.state() {
@@ -262,7 +263,7 @@ impl Inner {
     /// Counts and tells a change of the breaker's state, and the steps of the ramp since the last time.
     pub(crate) fn changed(&self, transition: Option<Transition>) {
         if let Some(transition) = transition {
-            self.tally.transitions.add(transition.to as usize);
+            self.tally.breaker.note(&transition);
             self.engine.tell(&self.name, EventKind::Breaker(transition));
             self.call_all();
             if transition.to == State::Open {
@@ -319,6 +320,8 @@ impl Inner {
 pub struct DependencyStatus {
     /// The state of its breaker; `None` without one.
     pub state: Option<State>,
+    /// Since when the breaker is not closed; `None` while it is. Taken over from a predecessor, it is since then.
+    pub open_since: Option<Mono>,
     /// When the next probe may start, while that is known and the breaker is not closed.
     pub next_probe: Option<Mono>,
     /// Permits in use; zero where neither a limit nor a ramp is declared.
@@ -360,8 +363,10 @@ impl Dependency {
     #[must_use]
     pub fn status(&self) -> DependencyStatus {
         let seat = &self.0.seat;
+        let is_open = seat.state().is_some_and(|state| state != State::Closed);
         DependencyStatus {
             state: seat.state(),
+            open_since: self.0.tally.breaker.open_since().filter(|_| is_open),
             next_probe: seat.next_probe(),
             in_use: seat.in_flight().unwrap_or(0),
             limit: seat.bulkhead().map(Bulkhead::limit),
@@ -400,7 +405,29 @@ impl Dependency {
     /// Returns how often the breaker went over to this state.
     #[must_use]
     pub fn transitions(&self, to: State) -> u64 {
-        self.0.tally.transitions.sum(to as usize)
+        State::ALL
+            .into_iter()
+            .flat_map(|from| Cause::ALL.map(|cause| self.0.tally.breaker.count(from, to, cause)))
+            .sum()
+    }
+
+    /// Returns how often the breaker went over from this state to that one for this cause.
+    #[must_use]
+    pub fn transitions_by(&self, from: State, to: State, cause: Cause) -> u64 {
+        self.0.tally.breaker.count(from, to, cause)
+    }
+
+    /// Returns how many retries its budget could pay for now, all at once; `None` where none are declared.
+    #[must_use]
+    pub fn retries_left(&self) -> Option<u64> {
+        self.0.seat.retries_left(self.0.engine.now().mono)
+    }
+
+    /// Returns how many calls have waited in its queue, and for how long together; `None` where there is no queue.
+    /// A call that still waits is not in it.
+    #[must_use]
+    pub fn waits(&self) -> Option<(u64, Duration)> {
+        self.0.line.as_ref().map(|_| self.0.tally.waits.read())
     }
 
     /// Returns how often a recovery ramp made this step.
@@ -431,7 +458,11 @@ impl Dependency {
     /// # Ok::<(), evenkeel::Problems>(())
     /// ```
     pub fn import(&self, carried: Carried) {
-        self.0.seat.import(carried, self.0.engine.now().mono);
+        let now = self.0.engine.now().mono;
+        self.0.seat.import(carried, now);
+        if self.0.seat.state().is_some_and(|state| state != State::Closed) {
+            self.0.tally.breaker.opened(now);
+        }
     }
 
     /// Closes the breaker by a person's word. Without a breaker, or when it is closed, only the word is noted.

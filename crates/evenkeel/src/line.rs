@@ -2,9 +2,12 @@
 //! It exists as the driver of the engine's queue, one for each dependency that has one.
 //! It refuses to wake anybody under its lock, and to let a permit lie idle beside somebody who waits.
 
-use std::sync::{
-    Arc, Weak,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::Duration,
 };
 
 use evenkeel_core::{Criticality, Joined, Mono, Place, Queue, QueueRules, Waiting};
@@ -18,14 +21,40 @@ use crate::engine::Engine;
 pub(crate) struct Line {
     queue: Mutex<Queue<Arc<Notify>>>,
     waiting: Waiting,
+    waits: Arc<Waits>,
     engine: Engine,
 }
 
+/// How many calls have waited, and for how long together.
+#[derive(Debug, Default)]
+pub(crate) struct Waits {
+    count: AtomicU64,
+    nanos: AtomicU64,
+}
+
+impl Waits {
+    fn add(&self, span: Duration) {
+        self.count.fetch_add(1, Ordering::Relaxed);
+        self.nanos.fetch_add(
+            u64::try_from(span.as_nanos()).unwrap_or(u64::MAX),
+            Ordering::Relaxed,
+        );
+    }
+
+    pub(crate) fn read(&self) -> (u64, Duration) {
+        (
+            self.count.load(Ordering::Relaxed),
+            Duration::from_nanos(self.nanos.load(Ordering::Relaxed)),
+        )
+    }
+}
+
 impl Line {
-    pub(crate) fn new(rules: QueueRules, engine: Engine) -> Self {
+    pub(crate) fn new(rules: QueueRules, engine: Engine, waits: &Arc<Waits>) -> Self {
         Self {
             queue: Mutex::new(Queue::new(rules)),
             waiting: Waiting::new(),
+            waits: Arc::clone(waits),
             engine,
         }
     }
@@ -85,6 +114,7 @@ impl Line {
             line: Arc::clone(self),
             place,
             token,
+            since: now,
         })
     }
 
@@ -100,6 +130,7 @@ pub(crate) struct Waiter {
     line: Arc<Line>,
     place: Place,
     token: Arc<Notify>,
+    since: Mono,
 }
 
 impl Waiter {
@@ -126,6 +157,7 @@ impl Waiter {
 
 impl Drop for Waiter {
     fn drop(&mut self) {
+        self.line.waits.add(self.line.engine.now().mono.since(self.since));
         self.line.queue.lock().leave(self.place);
         self.line.waiting.leave();
         // Whether it was let in, gave up or left when it was its turn: the next one may have a chance now.

@@ -6,29 +6,32 @@ use std::sync::Arc;
 
 use evenkeel_core::State;
 
-use super::{Dependency, DependencyBuilder, Inner};
+use super::{Dependency, DependencyBuilder, Inner, history::History};
 use crate::{
     counts::{AttemptCounters, Counters, RetryCounters},
     hold::HoldSlot,
     lent::Lent,
+    line::Waits,
 };
 
 /// What was counted of a dependency, whatever contract it was asked by.
 #[derive(Debug)]
 pub(crate) struct Tally {
     pub(super) attempts: AttemptCounters,
-    pub(super) transitions: Counters<3>,
+    pub(super) breaker: History,
     pub(super) ramp_steps: Counters<6>,
     pub(crate) retries: RetryCounters,
+    pub(super) waits: Arc<Waits>,
 }
 
 impl Tally {
     fn new() -> Self {
         Self {
             attempts: Counters::new(),
-            transitions: Counters::new(),
+            breaker: History::default(),
             ramp_steps: Counters::new(),
             retries: RetryCounters::default(),
+            waits: Arc::default(),
         }
     }
 }

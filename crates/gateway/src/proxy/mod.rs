@@ -21,6 +21,7 @@ mod keep;
 mod labels;
 mod limits;
 mod link;
+mod looked;
 mod outbound;
 mod pass;
 mod passing;

@@ -26,7 +26,10 @@ use super::{
     upstream::Upstream,
     whole::Reply,
 };
-use crate::config::{self, KeepIf, Rung, ScopePart, pattern::Pattern};
+use crate::{
+    config::{self, KeepIf, Rung, ScopePart, pattern::Pattern},
+    telemetry::Seen,
+};
 
 /// The guard of a route.
 pub(crate) type Guard = Read<Reply, Trouble, Asking>;
@@ -105,6 +108,8 @@ pub(crate) struct Route {
     turns: AtomicU32,
     /// What serves in its place from now on.
     newer: OnceLock<Arc<Self>>,
+    /// What is noted for those who watch it.
+    pub(crate) seen: Arc<Seen>,
 }
 
 /// What the routes of one gateway share.
@@ -229,6 +234,7 @@ impl Route {
             ),
             turns: AtomicU32::new(0),
             newer: OnceLock::new(),
+            seen: before.map_or_else(Arc::default, |before| Arc::clone(&before.seen)),
         })
     }
 

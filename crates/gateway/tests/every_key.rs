@@ -11,6 +11,8 @@ mod kit;
 mod ladder;
 #[path = "every_key/load.rs"]
 mod load;
+#[path = "every_key/reload.rs"]
+mod reload;
 #[path = "every_key/retries.rs"]
 mod retries;
 #[path = "every_key/room.rs"]
@@ -43,6 +45,7 @@ const CHECKS: &[(&str, &str, Check)] = &[
     ("gateway", "drain", check!(drain())),
     ("gateway", "access_log", check!(access_log())),
     ("gateway", "trusted_peers", check!(trusted_peers())),
+    ("gateway", "watch", check!(reload::watch())),
     ("resources.<name>", "concurrency", check!(resource())),
     ("dependencies.<name>", "urls", check!(urls())),
     ("dependencies.<name>", "urls", check!(addresses::urls())),

@@ -20,6 +20,7 @@ pub mod demo;
 mod gateway;
 pub mod proxy;
 pub mod reload;
+pub mod steering;
 pub mod telemetry;
 
 pub use gateway::{Gateway, StartError, workers};

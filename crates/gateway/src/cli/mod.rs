@@ -6,7 +6,14 @@ mod check;
 mod demo;
 mod explain;
 mod files;
+mod hold;
+mod reload;
+mod remote;
+mod schema;
+mod screen;
 mod serve;
+mod status;
+mod steer;
 
 use std::{ffi::OsString, io::Write as _, path::PathBuf, process::ExitCode};
 
@@ -32,7 +39,7 @@ enum Verb {
     #[command(after_help = "\
 Examples:
   evenkeel serve contract.toml
-  evenkeel serve contract.toml --state /var/lib/evenkeel
+  evenkeel serve contract.toml --last-good /var/lib/evenkeel/last-good
 
 SIGHUP loads the contract anew, whole or not at all. SIGTERM and SIGINT finish what runs, for as long as `drain`
 says; a second one ends at once. A contract that has served is kept as contract.toml.last-good, and served at a
@@ -42,9 +49,9 @@ address in use.")]
     Serve {
         /// The contract file
         contract: PathBuf,
-        /// The directory in which the last good contract is kept, if not beside the contract
-        #[arg(long, value_name = "DIR")]
-        state: Option<PathBuf>,
+        /// Where the last good contract is kept, if not beside the contract
+        #[arg(long, value_name = "FILE")]
+        last_good: Option<PathBuf>,
         /// Do not start, rather than with the last good contract; and keep none
         #[arg(long)]
         no_fallback: bool,
@@ -78,6 +85,16 @@ Exit status: 0 explained, 2 there is no such code.")]
         /// The word in the brackets of a problem or warning
         code: Option<String>,
     },
+    /// Print the JSON Schema of contracts, for editors
+    #[command(after_help = "\
+Examples:
+  evenkeel schema > contract.schema.json
+  #:schema contract.schema.json            the first line of a contract, for Taplo and editors that use it
+
+Exit status: 0 printed.")]
+    Schema,
+    #[command(flatten)]
+    Steer(steer::Verb),
     /// Watch an outage with and without a ladder, on this machine, in a few seconds
     #[command(after_help = "\
 Examples:
@@ -104,18 +121,20 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Ok(arguments) => match arguments.verb {
             Verb::Serve {
                 contract,
-                state,
+                last_good,
                 no_fallback,
             } => serve::run(&serve::Wanted {
                 contract,
-                state,
+                last_good,
                 no_fallback,
             }),
+            Verb::Steer(verb) => verb.run(),
             Verb::Check {
                 contract,
                 json,
                 strict,
             } => check::run(&contract, check::How { json, strict }),
+            Verb::Schema => schema::run(),
             Verb::Explain { code } => explain::run(code.as_deref()),
             Verb::Demo { json, without_stale } => demo::run(json, without_stale),
         },

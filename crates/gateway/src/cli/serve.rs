@@ -33,7 +33,7 @@ pub(super) struct Wanted {
     /// The contract file.
     pub(super) contract: PathBuf,
     /// Where the last good contract is kept, if not beside it.
-    pub(super) state: Option<PathBuf>,
+    pub(super) last_good: Option<PathBuf>,
     /// There is no last good contract: none is kept, and none is served.
     pub(super) no_fallback: bool,
 }
@@ -70,7 +70,8 @@ pub(super) fn run(wanted: &Wanted) -> ExitCode {
 
 /// Loads the contract, or in its place the last one that has served. What is wrong is printed.
 fn find(wanted: &Wanted) -> Option<Found> {
-    let last_good = (!wanted.no_fallback).then(|| LastGood::of(&wanted.contract, wanted.state.as_deref()));
+    let last_good =
+        (!wanted.no_fallback).then(|| LastGood::of(&wanted.contract, wanted.last_good.as_deref()));
     let why = match check::load(&wanted.contract) {
         Ok(loaded) => {
             return Some(Found {

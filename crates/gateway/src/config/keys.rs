@@ -15,6 +15,9 @@ pub const GATEWAY: &[&str] = &[
     "drain",
     "access_log",
     "trusted_peers",
+    "state",
+    "admin_token_file",
+    "metrics",
     "watch",
 ];
 /// Keys of `[resources.<name>]`.
@@ -35,10 +38,16 @@ pub const DEPENDENCY: &[&str] = &[
     "queue",
     "abandoned",
     "resend",
+    "classify",
+    "classes",
     "rewrite",
 ];
 /// Keys of `eject`.
 pub const EJECT: &[&str] = &["consecutive", "for", "for_max", "jitter", "max_share", "statuses"];
+/// Keys of `classes`.
+pub const CLASSES: &[&str] = &["outage", "refusal", "gone", "busy"];
+/// Keys of one class of `classes`.
+pub const CLASS: &[&str] = &["breaker", "ladder"];
 /// Keys of `rewrite`.
 pub const REWRITE: &[&str] = &[
     "host",
@@ -136,6 +145,8 @@ pub const ALL: &[(&str, &[&str])] = &[
     ("dependencies.<name>.learned_limit", LEARNED_LIMIT),
     ("dependencies.<name>.retry", RETRY),
     ("dependencies.<name>.queue", QUEUE),
+    ("dependencies.<name>.classes", CLASSES),
+    ("dependencies.<name>.classes.<class>", CLASS),
     ("dependencies.<name>.rewrite", REWRITE),
     ("routes", ROUTE),
     ("routes.match", MATCH),

@@ -34,9 +34,12 @@ impl Current {
     /// Puts another app of the same process in the place of the one that runs, and returns what that has changed. Whoever calls
     /// this makes sure that nobody else does at the same time.
     pub(crate) fn replace(&self, app: App) -> Changes {
-        let changes = app.take_over(&self.app());
-        self.app.store(Arc::new(app));
-        changes
+        let (process, app) = (&self.process, Arc::new(app));
+        process.steering.carry(&app, process.engine.now(), || {
+            let changes = app.take_over(&self.app());
+            self.app.store(Arc::clone(&app));
+            changes
+        })
     }
 
     /// Returns what loads the contract anew; `None` where it came from no file.

@@ -87,6 +87,9 @@ pub(super) fn dependencies(
         if let Some(rules) = dependency.learned_limit {
             builder = builder.learned_limit(rules);
         }
+        for (class, row) in &dependency.classify.rows {
+            builder = builder.row(*class, *row);
+        }
         for resource in resources {
             if dependency.uses.iter().any(|used| used == resource.name()) {
                 builder = builder.uses(resource);

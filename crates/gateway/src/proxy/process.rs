@@ -19,6 +19,7 @@ use super::{buffers::Buffers, caching, labels::Labels, limits::Limits, whole::Re
 use crate::{
     config::Contract,
     reload::Reloads,
+    steering::Steering,
     telemetry::{Log, Standing},
 };
 
@@ -47,6 +48,8 @@ pub(crate) struct Process {
     pub(crate) standing: Standing,
     /// Which contract runs.
     pub(crate) reloads: Reloads,
+    /// What people have decided.
+    pub(crate) steering: Steering,
     stopping: AtomicBool,
     misdirected: [AtomicU64; MISDIRECTED.len()],
 }
@@ -66,6 +69,7 @@ impl Process {
             in_flight: AtomicUsize::new(0),
             standing: Standing::default(),
             reloads: Reloads::default(),
+            steering: Steering::default(),
             stopping: AtomicBool::new(false),
             misdirected: array::from_fn(|_| AtomicU64::new(0)),
         }

@@ -21,6 +21,7 @@ use super::{
     caching, data,
     keep::Why,
     limits::Limits,
+    oldest::Oldest,
     repeat,
     trouble::Trouble,
     upstream::Upstream,
@@ -105,6 +106,8 @@ pub(crate) struct Route {
     pub(super) data: String,
     not_kept: Arc<[AtomicU64; Why::COUNT]>,
     validations: Arc<[AtomicU64; Validated::ALL.len()]>,
+    /// The age of the copies that it gives in place of live answers.
+    pub(crate) oldest: Arc<Oldest>,
     turns: AtomicU32,
     /// What serves in its place from now on.
     newer: OnceLock<Arc<Self>>,
@@ -232,6 +235,7 @@ impl Route {
                 || Arc::new(std::array::from_fn(|_| AtomicU64::new(0))),
                 |before| Arc::clone(&before.validations),
             ),
+            oldest: before.map_or_else(Arc::default, |before| Arc::clone(&before.oldest)),
             turns: AtomicU32::new(0),
             newer: OnceLock::new(),
             seen: before.map_or_else(Arc::default, |before| Arc::clone(&before.seen)),

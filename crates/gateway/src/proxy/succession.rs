@@ -130,7 +130,10 @@ impl App {
 
     /// Returns the route of this name.
     pub(super) fn served(&self, name: &str) -> Option<&Served> {
-        self.served.list.iter().find(|served| served.name() == name)
+        self.served
+            .list
+            .iter()
+            .find(|served| served.name().is_some_and(|known| **known == *name))
     }
 
     /// Returns the resource of this name.
@@ -171,13 +174,6 @@ impl Served {
         same_alternate
             && before.and_then(|before| before.declared(&route.name)) == Some(route)
             && self.dependency().is_some_and(|known| known.is(dependency))
-    }
-
-    fn name(&self) -> &str {
-        let reads = self.reads.as_ref().map(|route| &*route.name);
-        reads
-            .or_else(|| self.passes.as_ref().map(|passing| &*passing.name))
-            .unwrap_or_default()
     }
 
     fn dependency(&self) -> Option<&Dependency> {

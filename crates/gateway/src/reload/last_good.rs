@@ -26,17 +26,17 @@ const KEPT_MAX: u64 = 6 * CONTRACT_MAX + (1 << 20);
 pub struct LastGood(PathBuf);
 
 impl LastGood {
-    /// Keeps it beside the contract, or in a directory of its own, as `<name of the contract>.last-good`.
+    /// Keeps it in this file; without one beside the contract, as `<name of the contract>.last-good`.
     #[must_use]
-    pub fn of(contract: &Path, directory: Option<&Path>) -> Self {
-        let mut name = contract
-            .file_name()
-            .map_or_else(|| OsString::from("contract"), OsString::from);
-        name.push(".last-good");
-        Self(match directory {
-            Some(directory) => directory.join(name),
-            None => contract.with_file_name(name),
-        })
+    pub fn of(contract: &Path, file: Option<&Path>) -> Self {
+        let beside = || {
+            let mut name = contract
+                .file_name()
+                .map_or_else(|| OsString::from("contract"), OsString::from);
+            name.push(".last-good");
+            contract.with_file_name(name)
+        };
+        Self(file.map_or_else(beside, Path::to_owned))
     }
 
     /// Returns where it is.

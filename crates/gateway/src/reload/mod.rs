@@ -8,6 +8,7 @@ mod refused;
 mod watch;
 
 use std::{
+    net::SocketAddr,
     path::{Path, PathBuf},
     sync::{
         Arc, Weak,
@@ -276,6 +277,21 @@ fn needs_no_restart(now: &Gateway, wanted: &Gateway) -> Result<(), Problems> {
         format!("\"{}\"", wanted.admin),
     );
     compare("workers", workers(now.workers), workers(wanted.workers));
+    let path = |path: &Option<PathBuf>| {
+        path.as_ref()
+            .map_or_else(|| "nothing".to_owned(), |path| format!("{path:?}"))
+    };
+    let (now, wanted) = (&now.steering, &wanted.steering);
+    compare("state", path(&now.state), path(&wanted.state));
+    compare(
+        "admin_token_file",
+        path(&now.admin_token_file),
+        path(&wanted.admin_token_file),
+    );
+    let address = |address: Option<SocketAddr>| {
+        address.map_or_else(|| "nothing".to_owned(), |address| format!("\"{address}\""))
+    };
+    compare("metrics", address(now.metrics), address(wanted.metrics));
     problems.or(())
 }
 

@@ -90,7 +90,7 @@ fn find(wanted: &Wanted) -> Option<Found> {
             )
         }
     };
-    let last_good = last_good?;
+    let last_good = last_good.filter(|last_good| last_good.path().exists())?;
     let kept = last_good.load().and_then(|loaded| {
         check::whole(loaded).map_err(|not| match not {
             NotLoaded::Unreadable(why) => why,
@@ -193,8 +193,8 @@ fn tell_start(log: &Log, gateway: &Gateway, contract: &Contract, limits: &Limits
             ("admin", &gateway.admin_address().to_string()),
             ("version", env!("CARGO_PKG_VERSION")),
             ("workers", &workers(contract).to_string()),
-            ("connections", &limits.connections.to_string()),
             ("contract", &gateway.reloads().hash()),
+            ("connections", &limits.connections.to_string()),
         ],
     );
     // Against the RFC on purpose, so it is said aloud (rule X2).

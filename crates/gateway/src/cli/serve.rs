@@ -92,10 +92,12 @@ fn find(wanted: &Wanted) -> Option<Found> {
     };
     let last_good = last_good.filter(|last_good| last_good.path().exists())?;
     let kept = last_good.load().and_then(|loaded| {
-        check::whole(loaded).map_err(|not| match not {
-            NotLoaded::Unreadable(why) => why,
-            NotLoaded::Problems(found) => found.to_string(),
-        })
+        check::whole(loaded)
+            .map(|(loaded, _)| loaded)
+            .map_err(|not| match not {
+                NotLoaded::Unreadable(why) => why,
+                NotLoaded::Problems(found) => found.to_string(),
+            })
     });
     match kept {
         Ok(loaded) => Some(Found {

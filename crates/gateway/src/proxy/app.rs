@@ -10,10 +10,13 @@ use evenkeel_http::hop::Via;
 
 use super::{
     alternate::Alternate,
-    depended, labels,
+    depended,
+    identity::{Personal, Told},
+    labels,
     limits::Limits,
     passing::Passing,
     process::Process,
+    protect::{AtGate, Gate},
     route::{Common, Route},
     seat::Spreading,
     served::{AllServed, Served},
@@ -38,6 +41,10 @@ pub struct App {
     pub(crate) routes: Vec<Arc<Route>>,
     /// What only forwards.
     pub(crate) passes: Vec<Arc<Passing>>,
+    /// What is decided before either.
+    pub(crate) gates: Vec<Arc<Gate>>,
+    /// What no client may say.
+    pub(super) personal: Personal,
     pub(crate) dependencies: Vec<(Dependency, Arc<Upstream>)>,
     pub(crate) resources: Vec<Resource>,
     pub(super) served: AllServed,
@@ -87,6 +94,7 @@ impl App {
             buffers: process.buffers.clone(),
             limits: process.limits,
             via,
+            since: Arc::clone(&process.since),
         };
         let resources = depended::resources(contract, engine, before, &mut problems);
         let dependencies =
@@ -113,13 +121,21 @@ impl App {
                 }),
                 Some(None) => continue,
             };
-            let known = before.and_then(|before| before.served(&route.name));
-            let same = known.filter(|known| known.stays(route, dependency, alternate.as_ref(), before));
-            let built = match same {
-                Some(known) => Ok(known.clone()),
-                None => serve(route, dependency, upstream, alternate, known, &common),
+            let Ok(gate) = Gate::of(contract, route, &dependencies) else {
+                continue;
             };
-            match built {
+            let told = Told::of(contract, route);
+            let parts = Parts {
+                route,
+                told,
+                dependency,
+                upstream,
+                alternate,
+                gate,
+            };
+            let known = before.and_then(|before| before.served(&route.name));
+            let same = known.filter(|known| known.stays(&parts, before));
+            match same.map_or_else(|| serve(parts, known, &common), |known| Ok(known.clone())) {
                 Ok(built) => {
                     let number = served.list.len();
                     served.router.add(&route.pattern, route.conditions.rank(), number);
@@ -135,6 +151,8 @@ impl App {
             trusted: contract.gateway.trusted_peers.clone(),
             routes: served.list.iter().filter_map(|one| one.reads.clone()).collect(),
             passes: served.list.iter().filter_map(|one| one.passes.clone()).collect(),
+            gates: served.list.iter().filter_map(|one| one.gate.clone()).collect(),
+            personal: Personal::of(contract),
             served,
             dependencies,
             resources,
@@ -159,6 +177,13 @@ impl App {
     pub fn counts(&self, route: &str) -> Option<evenkeel::Counts> {
         let route = self.routes.iter().find(|known| *known.name == *route)?;
         Some(route.guard.counts())
+    }
+
+    /// Returns what the decisions about requests of the route of this name came to.
+    #[must_use]
+    pub fn protect_counts(&self, route: &str) -> Option<evenkeel::ProtectCounts> {
+        let gate = self.gates.iter().find(|known| *known.route == *route)?;
+        Some(gate.guard.counts())
     }
 
     /// Returns the dependency of this name.
@@ -240,6 +265,9 @@ impl App {
             }
         }
         let now = self.process.engine.now();
+        for (route, turn) in self.process.standing.turned() {
+            self.process.log.line(&telemetry::told(&route, &turn, now));
+        }
         for (dependency, upstream) in &self.dependencies {
             for (at, event) in upstream.spreading().map(Spreading::take_news).unwrap_or_default() {
                 let line =
@@ -275,8 +303,8 @@ impl App {
     pub(crate) fn look(&self) {
         let routes: Vec<_> = self.served.list.iter().filter_map(Served::counts).collect();
         let now = self.process.engine.now().mono;
-        drop(self.process.standing.look(now, &routes));
         self.routes.iter().for_each(|route| route.oldest.turn(now));
+        self.process.standing.look(now, &routes);
     }
 
     /// Looks after idle connections and windows of counters. Called every [`super::upstream::SWEEP_EVERY`].
@@ -301,33 +329,49 @@ impl App {
     }
 }
 
+/// What a route is made of.
+pub(super) struct Parts<'a> {
+    pub(super) route: &'a config::Route,
+    pub(super) told: Told,
+    pub(super) dependency: &'a Dependency,
+    pub(super) upstream: &'a Arc<Upstream>,
+    pub(super) alternate: Option<Alternate>,
+    pub(super) gate: Option<AtGate<'a>>,
+}
+
 /// Builds both sides of a route, as far as it has them.
-fn serve(
-    route: &config::Route,
-    dependency: &Dependency,
-    upstream: &Arc<Upstream>,
-    alternate: Option<Alternate>,
-    before: Option<&Served>,
-    common: &Common,
-) -> Result<Served, Problems> {
+fn serve(parts: Parts<'_>, before: Option<&Served>, common: &Common) -> Result<Served, Problems> {
+    let Parts {
+        route,
+        told,
+        dependency,
+        upstream,
+        alternate,
+        gate,
+    } = parts;
+    let asked = (dependency, upstream);
     let reads = match route.class {
         Class::Read => {
             let before = before.and_then(|before| before.reads.as_deref());
             Some(Arc::new(Route::build(
-                route, dependency, upstream, alternate, before, common,
+                route, asked, alternate, before, common, told,
             )?))
         }
         Class::Pass => None,
     };
-    let before = before.and_then(|before| before.passes.as_deref());
+    let forwarded = before.and_then(|before| before.passes.as_deref());
     let passes = route
         .passes()
-        .then(|| Passing::build(route, dependency, upstream, before, common))
+        .then(|| Passing::build(route, dependency, upstream, forwarded, common))
         .transpose()?;
+    let gated = before.and_then(|before| before.gate.as_deref());
     Ok(Served {
         reads,
         passes: passes.map(Arc::new),
         conditions: route.conditions.clone(),
+        gate: gate
+            .map(|at| Gate::build(route, at, gated, common).map(Arc::new))
+            .transpose()?,
     })
 }
 

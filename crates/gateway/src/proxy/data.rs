@@ -3,19 +3,20 @@
 //! under them.
 //! It refuses to tell apart what only changes how long a copy may be served: that holds for old copies at once.
 
+use super::identity::Told;
 use crate::config::{Rewrite, Route};
 
 /// Returns a word for everything that says which data a route means, and for whom it may be kept: its dependency, what is
-/// changed of messages, the scope, the cookies that do not count, the prohibitions set aside. Whatever else comes to say whose
+/// changed of messages, the scope, who says whose it is, the cookies that do not count, the prohibitions set aside. Whatever else comes to say whose
 /// data it is belongs here.
-pub(super) fn version(route: &Route, rewrite: &Rewrite) -> String {
+pub(super) fn version(route: &Route, rewrite: &Rewrite, told: &Told) -> String {
     let caching = route
         .caching
         .as_ref()
         .map(|caching| (&caching.set_aside, caching.keep_set_cookie));
     let mut hash = Fnv::default();
     let said = format!(
-        "{:?} {:?} {:?} {:?} {caching:?} {rewrite:?}",
+        "{:?} {:?} {:?} {:?} {caching:?} {rewrite:?} {told:?}",
         route.class, route.from, route.scope, route.ignored_cookies
     );
     hash.add(&said);

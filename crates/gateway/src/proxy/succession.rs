@@ -7,7 +7,11 @@ use std::sync::Arc;
 use evenkeel::{Dependency, Resource};
 use serde_json::{Map, Value, json};
 
-use super::{alternate::Alternate, app::App, served::Served, upstream::Upstream};
+use super::{
+    app::{App, Parts},
+    served::Served,
+    upstream::Upstream,
+};
 use crate::config;
 
 /// What a change of contract has changed, by name.
@@ -160,25 +164,25 @@ impl App {
 
 impl Served {
     /// Tells whether it can go on as it is: the contract says the same of it, and whom it asks is the same.
-    pub(super) fn stays(
-        &self,
-        route: &config::Route,
-        dependency: &Dependency,
-        alternate: Option<&Alternate>,
-        before: Option<&App>,
-    ) -> bool {
-        let same_alternate = alternate.is_none_or(|alternate| {
-            let known = before.and_then(|before| before.known(alternate.dependency.name()));
-            known.is_some_and(|(_, known, _)| known.is(&alternate.dependency))
+    pub(super) fn stays(&self, parts: &Parts<'_>, before: Option<&App>) -> bool {
+        let Some(before) = before else { return false };
+        let is_same = |dependency: &Dependency| {
+            let known = before.known(dependency.name());
+            known.is_some_and(|(_, known, _)| known.is(dependency))
+        };
+        let same_gate = parts.gate.is_none_or(|(authority, dependency, _)| {
+            before.contract.authorities.contains(authority) && is_same(dependency)
         });
-        same_alternate
-            && before.and_then(|before| before.declared(&route.name)) == Some(route)
-            && self.dependency().is_some_and(|known| known.is(dependency))
-    }
-
-    fn dependency(&self) -> Option<&Dependency> {
-        let reads = self.reads.as_ref().map(|route| route.guard.dependency());
-        reads.or_else(|| self.passes.as_ref().map(|passing| passing.guard.dependency()))
+        let same_told = self.reads.as_ref().is_none_or(|route| route.told == parts.told);
+        let same_alternate = parts
+            .alternate
+            .as_ref()
+            .is_none_or(|one| is_same(&one.dependency));
+        same_gate
+            && same_told
+            && same_alternate
+            && before.declared(&parts.route.name) == Some(parts.route)
+            && is_same(parts.dependency)
     }
 
     fn is_held(&self) -> bool {
@@ -202,6 +206,11 @@ impl Served {
             (None, None) => true,
             (Some(_), None) | (None, Some(_)) => false,
         };
-        reads && passes
+        let gate = match (&self.gate, &other.gate) {
+            (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+            (None, None) => true,
+            (Some(_), None) | (None, Some(_)) => false,
+        };
+        reads && passes && gate
     }
 }

@@ -22,6 +22,7 @@ pub mod config;
 pub mod demo;
 pub mod explain;
 mod gateway;
+mod probe;
 pub mod proxy;
 pub mod reload;
 pub mod steering;

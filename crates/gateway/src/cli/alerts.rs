@@ -29,10 +29,10 @@ pub(super) fn run(path: &Path, what: &What) -> ExitCode {
             return ExitCode::from(UNUSABLE);
         }
     };
-    let Ok(loaded) = check::load(path) else {
+    let Ok(contract) = check::load(path) else {
         return ExitCode::from(UNUSABLE);
     };
-    let alerts = Alerts::of(&loaded.contract, every);
+    let alerts = Alerts::of(&contract, every);
     let text = if what.tests {
         alerts.to_tests(&what.rules)
     } else {

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::{FAILED, UNUSABLE, complain, print};
 use crate::{
-    config::{self, Diagnostics, Loaded, NotLoaded},
+    config::{self, Contract, Diagnostics, Loaded, NotLoaded},
     explain::{self, OfRoute},
     proxy::{App, Limits},
 };
@@ -113,7 +113,12 @@ pub(super) fn whole(mut loaded: Loaded) -> Result<(Loaded, App), NotLoaded> {
 }
 
 /// Reads a contract to serve it; what is wrong with it, and what it warns of, is printed.
-pub(super) fn load(path: &Path) -> Result<Loaded, NotLoaded> {
+pub(super) fn load(path: &Path) -> Result<Contract, NotLoaded> {
+    loaded(path).map(|loaded| loaded.contract)
+}
+
+/// The same, with its text.
+pub(super) fn loaded(path: &Path) -> Result<Loaded, NotLoaded> {
     let (loaded, _) = read(path).inspect_err(|not| match not {
         NotLoaded::Unreadable(why) => complain(why),
         NotLoaded::Problems(diagnostics) => complain(&diagnostics.to_string()),

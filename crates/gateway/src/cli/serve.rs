@@ -72,7 +72,7 @@ pub(super) fn run(wanted: &Wanted) -> ExitCode {
 fn find(wanted: &Wanted) -> Option<Found> {
     let last_good =
         (!wanted.no_fallback).then(|| LastGood::of(&wanted.contract, wanted.last_good.as_deref()));
-    let why = match check::load(&wanted.contract) {
+    let why = match check::loaded(&wanted.contract) {
         Ok(loaded) => {
             return Some(Found {
                 loaded,

@@ -28,6 +28,7 @@ use super::{
     oldest::Oldest,
     repeat,
     since::Since,
+    tap::Tap,
     trouble::Trouble,
     upstream::Upstream,
     whole::Reply,
@@ -122,6 +123,8 @@ pub(crate) struct Route {
     newer: OnceLock<Arc<Self>>,
     /// What is noted for those who watch it.
     pub(crate) seen: Arc<Seen>,
+    /// What a probe sees.
+    pub(crate) tap: Tap,
 }
 
 /// What the routes of one gateway share.
@@ -251,6 +254,7 @@ impl Route {
             oldest: before.map_or_else(Arc::default, |before| Arc::clone(&before.oldest)),
             turns: AtomicU32::new(0),
             newer: OnceLock::new(),
+            tap: Tap::default(),
             seen: before.map_or_else(Arc::default, |before| Arc::clone(&before.seen)),
         })
     }
@@ -270,6 +274,11 @@ impl Route {
     /// Yields it and all that have served in its place since.
     pub(super) fn and_newer(self: &Arc<Self>) -> impl Iterator<Item = &Arc<Self>> {
         std::iter::successors(Some(self), |route| route.newer.get())
+    }
+
+    /// Returns the engine that it runs on.
+    pub(crate) const fn engine(&self) -> &Engine {
+        &self.engine
     }
 
     /// Reads what the rules need to know of a request.

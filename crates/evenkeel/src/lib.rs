@@ -182,6 +182,7 @@ mod line;
 mod memory;
 mod parked;
 mod pass;
+mod purge;
 mod read;
 mod retired;
 mod synthetic;
@@ -207,8 +208,9 @@ pub use evenkeel_core::{
 pub use event::{Event, EventKind};
 pub use hold::Hold;
 pub use key::{EmptyScopePart, Scope};
-pub use memory::Memory;
+pub use memory::{Copied, Memory};
 pub use pass::{Pass, PassBuilder};
+pub use purge::{Concerns, KeyParts, Purge, Purged};
 pub use read::{
     AlternateBuilder, Bring, Classified, Classifier, Held, LadderRung, Moment, Read, ReadBuilder, Seeded,
     Terms, Together, Unclassified, Usable, default, stale,

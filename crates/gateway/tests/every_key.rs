@@ -54,6 +54,7 @@ const CHECKS: &[(&str, &str, Check)] = &[
         check!(steering::admin_token_file()),
     ),
     ("gateway", "metrics", check!(steering::metrics())),
+    ("routes", "tags", check!(steering::tags())),
     ("resources.<name>", "concurrency", check!(resource())),
     ("dependencies.<name>", "urls", check!(urls())),
     ("dependencies.<name>", "urls", check!(addresses::urls())),

@@ -7,6 +7,7 @@ mod demo;
 mod explain;
 mod files;
 mod hold;
+mod purge;
 mod remote;
 mod schema;
 mod screen;

@@ -118,6 +118,7 @@ pub const ROUTE: &[&str] = &[
     "override",
     "request_directives",
     "normalise",
+    "tags",
 ];
 /// Keys of `match`.
 pub const MATCH: &[&str] = &["path", "host", "method", HEADER];

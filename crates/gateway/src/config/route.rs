@@ -63,6 +63,8 @@ pub struct Route {
     pub caching: Option<Caching>,
     /// The cookies that have no influence on answers.
     pub ignored_cookies: IgnoredCookies,
+    /// The field with the tags by which its answers are purged.
+    pub tags: Option<http::HeaderName>,
     /// When copies answer although nothing has failed.
     pub refresh: RefreshRules,
 }
@@ -179,6 +181,7 @@ pub(super) fn read(known: Known<'_>, earlier: &[Route], mut fields: Fields<'_, '
     let criticality = room::read_criticality(&mut fields);
     let caching = caching::read(&mut fields);
     let ignored_cookies = caching::ignored_cookies(&mut fields);
+    let tags = super::steering::tags(&mut fields);
     let keeps = caching.is_some() || ladder.iter().any(|rung| matches!(rung, Rung::Stale(_)));
     let is_read = forwarding.class == Class::Read;
     let refresh = if is_read {
@@ -193,6 +196,7 @@ pub(super) fn read(known: Known<'_>, earlier: &[Route], mut fields: Fields<'_, '
             ladder.is_empty() && !coalesce && caching.is_none() && is_read,
             "a ladder, `coalesce` or `freshness`",
         ),
+        ("tags", !keeps && is_read, "a stale rung or `freshness`"),
         ("keep_if", !keeps && is_read, "a stale rung or `freshness`"),
         (
             "ignore_cookies",
@@ -235,6 +239,7 @@ pub(super) fn read(known: Known<'_>, earlier: &[Route], mut fields: Fields<'_, '
         criticality,
         caching,
         ignored_cookies,
+        tags,
         refresh,
     };
     if is_named && let Err(found) = route.draft().check() {

@@ -4,6 +4,8 @@
 
 use std::{net::SocketAddr, path::PathBuf};
 
+use http::HeaderName;
+
 use super::reader::Fields;
 
 /// Settings of steering.
@@ -39,6 +41,21 @@ pub(super) fn read(fields: &mut Fields<'_, '_>, admin: Option<SocketAddr>) -> St
         admin_token_file,
         metrics,
     }
+}
+
+/// Reads the field with the tags of a route's answers.
+pub(super) fn tags(fields: &mut Fields<'_, '_>) -> Option<HeaderName> {
+    let text = fields.text("tags", "\"surrogate-key\"")?;
+    let name = HeaderName::from_bytes(text.as_bytes()).ok();
+    if name.is_none() {
+        fields.problem(
+            "tags",
+            &format!("{text:?}"),
+            "the name of a field of answers",
+            "write `tags = \"surrogate-key\"`, say",
+        );
+    }
+    name
 }
 
 /// Reads a path from the root: what a path is relative to differs from one way of starting to the next.

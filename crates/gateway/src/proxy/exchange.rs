@@ -30,6 +30,7 @@ use super::{
     framing::{self, Asked, End},
     keep::{self, Received, Verdict, Why},
     peer::Peer,
+    purging,
     route::Route,
     seat::{CameTo, Tried},
     stream::Stream,
@@ -255,6 +256,9 @@ impl Exchange {
         } else {
             verdict.shared
         };
+        let tagged = self.route.tags.as_ref().filter(|_| shared.is_some());
+        // Before the contract's changes: a tag that clients do not see is one all the same.
+        let tags = tagged.and_then(|field| purging::tags(&head.headers, field));
         let headers = self.answered(head);
         // What goes into the store or to several callers is copied out of the connection's buffers.
         let (stored, body, original) = if shared.is_some() {
@@ -270,6 +274,7 @@ impl Exchange {
             terms: verdict.terms,
             lifetime: verdict.lifetime,
             shared,
+            tags: tags.map(String::into_boxed_str),
         });
         *self.handed.lock() = Handed {
             headers: original,

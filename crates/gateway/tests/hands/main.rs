@@ -6,4 +6,5 @@ mod holds;
 mod kit;
 mod pages;
 mod process;
+mod purges;
 mod status;

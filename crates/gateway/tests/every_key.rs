@@ -55,6 +55,8 @@ const CHECKS: &[(&str, &str, Check)] = &[
     ),
     ("gateway", "metrics", check!(steering::metrics())),
     ("routes", "tags", check!(steering::tags())),
+    ("gateway", "observe_only", check!(steering::observe_only())),
+    ("routes", "observe_only", check!(steering::observe_only())),
     ("resources.<name>", "concurrency", check!(resource())),
     ("dependencies.<name>", "urls", check!(urls())),
     ("dependencies.<name>", "urls", check!(addresses::urls())),

@@ -18,6 +18,7 @@ pub const GATEWAY: &[&str] = &[
     "state",
     "admin_token_file",
     "metrics",
+    "observe_only",
 ];
 /// Keys of `[resources.<name>]`.
 pub const RESOURCE: &[&str] = &["concurrency"];
@@ -119,6 +120,7 @@ pub const ROUTE: &[&str] = &[
     "request_directives",
     "normalise",
     "tags",
+    "observe_only",
 ];
 /// Keys of `match`.
 pub const MATCH: &[&str] = &["path", "host", "method", HEADER];

@@ -65,6 +65,8 @@ pub struct Route {
     pub ignored_cookies: IgnoredCookies,
     /// The field with the tags by which its answers are purged.
     pub tags: Option<http::HeaderName>,
+    /// It only watches: everything is forwarded, and it is counted what would have been done.
+    pub observe_only: bool,
     /// When copies answer although nothing has failed.
     pub refresh: RefreshRules,
 }
@@ -240,6 +242,7 @@ pub(super) fn read(known: Known<'_>, earlier: &[Route], mut fields: Fields<'_, '
         caching,
         ignored_cookies,
         tags,
+        observe_only: fields.boolean("observe_only").unwrap_or(known.observe_only),
         refresh,
     };
     if is_named && let Err(found) = route.draft().check() {

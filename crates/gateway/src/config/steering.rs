@@ -17,6 +17,8 @@ pub struct Steering {
     pub admin_token_file: Option<PathBuf>,
     /// Where metrics are read beside the administration port.
     pub metrics: Option<SocketAddr>,
+    /// Every route only watches, unless it says otherwise itself.
+    pub observe_only: bool,
 }
 
 pub(super) fn read(fields: &mut Fields<'_, '_>, admin: Option<SocketAddr>) -> Steering {
@@ -40,6 +42,7 @@ pub(super) fn read(fields: &mut Fields<'_, '_>, admin: Option<SocketAddr>) -> St
         state,
         admin_token_file,
         metrics,
+        observe_only: fields.boolean("observe_only").unwrap_or_default(),
     }
 }
 

@@ -12,6 +12,7 @@ use super::{
     alternate::Alternate,
     health, labels,
     limits::Limits,
+    observing::Observing,
     passing::Passing,
     process::Process,
     route::{Common, Route},
@@ -36,6 +37,8 @@ pub struct App {
     pub(crate) routes: Vec<Arc<Route>>,
     /// What only forwards.
     pub(crate) passes: Vec<Arc<Passing>>,
+    /// What is only watched.
+    pub(crate) observed: Vec<Arc<Observing>>,
     pub(crate) dependencies: Vec<(Dependency, Arc<Upstream>)>,
     pub(crate) resources: Vec<Resource>,
     pub(super) served: AllServed,
@@ -122,6 +125,11 @@ impl App {
             trusted: contract.gateway.trusted_peers.clone(),
             routes: served.list.iter().filter_map(|one| one.reads.clone()).collect(),
             passes: served.list.iter().filter_map(|one| one.passes.clone()).collect(),
+            observed: served
+                .list
+                .iter()
+                .filter_map(|one| one.observes.clone())
+                .collect(),
             served,
             dependencies,
             resources,
@@ -296,6 +304,15 @@ fn serve(
     alternate: Option<Alternate>,
     common: &Common,
 ) -> Result<Served, Problems> {
+    if route.observe_only {
+        let (forward, observing) = Observing::build(route, (dependency, upstream), common)?;
+        return Ok(Served {
+            reads: None,
+            passes: Some(Arc::new(forward)),
+            observes: Some(Arc::new(observing)),
+            conditions: route.conditions.clone(),
+        });
+    }
     let reads = match route.class {
         Class::Read => Some(Arc::new(Route::build(
             route, dependency, upstream, alternate, common,
@@ -309,6 +326,7 @@ fn serve(
     Ok(Served {
         reads,
         passes: passes.map(Arc::new),
+        observes: None,
         conditions: route.conditions.clone(),
     })
 }
@@ -335,7 +353,13 @@ fn dependencies(
     for dependency in &contract.dependencies {
         let upstream = Upstream::new(dependency, engine, workers);
         let mut builder = engine.dependency(&dependency.name).timeout(dependency.timeout);
-        if let Some(health) = &dependency.probe {
+        // What is only watched is asked nothing that clients do not ask.
+        let mut askers = contract
+            .routes
+            .iter()
+            .filter(|route| route.from == dependency.name);
+        let is_watched = askers.all(|route| route.observe_only);
+        if let Some(health) = dependency.probe.as_ref().filter(|_| !is_watched) {
             builder = builder.probe_with(health::probe(dependency, health, &upstream));
         }
         if let Some(permits) = dependency.concurrency {

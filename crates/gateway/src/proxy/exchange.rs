@@ -288,7 +288,7 @@ impl Exchange {
     }
 
     /// Judges a complete answer as it was received.
-    fn judge(&self, head: &response::Parts, body: &Bytes) -> Verdict {
+    pub(super) fn judge(&self, head: &response::Parts, body: &Bytes) -> Verdict {
         let wanted = self.route.keeps || self.route.coalesces;
         let is_answer = Class::of_status(head.status.as_u16()) == Class::Answer;
         if !wanted || !is_answer || self.request.method == Method::HEAD {

@@ -33,12 +33,13 @@ use super::{
     cached::Cached,
     exchange::{Exchange, Handed},
     framing,
+    observing::Shadow,
     outbound::Outbound,
     pass::Passed,
     peer::Peer,
     refuse, repeat,
     respond::respond,
-    route::Whose,
+    route::{Route, Whose},
     router::has_dot_segment,
     seat::Tried,
     served::Nobody,
@@ -96,10 +97,18 @@ async fn answer(
             upload::leave(body, is_expecting);
             return answered;
         }
-        Ok(Asked::Pass(passed)) => match passed.answer(body, &app.process.labels).await {
-            Ok((response, came_to)) => return (response, Some(came_to)),
-            Err((kind, detail)) => return (misdirected(app, kind, Some(detail)), None),
-        },
+        Ok(Asked::Pass(mut passed)) => {
+            let watching = passed.shadow.take().map(Shadow::begin);
+            match passed.answer(body, &app.process.labels).await {
+                Ok((mut response, came_to)) => {
+                    if let Some(watching) = watching {
+                        watching.came(&mut response);
+                    }
+                    return (response, Some(came_to));
+                }
+                Err((kind, detail)) => return (misdirected(app, kind, Some(detail)), None),
+            }
+        }
         Ok(Asked::Options) => refuse::options(),
         Err(Refused { kind, detail, allow }) => {
             let mut response = misdirected(app, kind, detail.as_deref());
@@ -271,24 +280,41 @@ fn prepare(app: &App, peer: &Arc<Peer>, mut request: http::request::Parts) -> Re
             } else {
                 app.served.keepers(&request)
             };
+            let shadow = served.observes.as_ref().and_then(|observing| {
+                Shadow::of(observing, &request, |route| {
+                    exchange(route, peer, request.clone(), &authority).ok()
+                })
+            });
             return Ok(Asked::Pass(Box::new(Passed {
                 passing: Arc::clone(passing),
                 keepers,
                 request,
                 authority,
                 peer: Arc::clone(peer),
+                shadow,
             })));
         }
         // Nobody who does not take the method is found.
         (None, None) => return Err(Refused::because(ProblemKind::NoSuchRoute, None)),
     };
+    let (exchange, whose) = exchange(route, peer, request, &authority)?;
+    Ok(Asked::Read(exchange, whose))
+}
+
+/// Prepares the call of a read.
+fn exchange(
+    route: &Arc<Route>,
+    peer: &Arc<Peer>,
+    mut request: http::request::Parts,
+    authority: &HeaderValue,
+) -> Result<(Arc<Exchange>, Whose), Refused> {
     let parts = route
-        .scope_of(path, request.uri.query())
+        .scope_of(request.uri.path(), request.uri.query())
         .map_err(|detail| Refused::because(ProblemKind::BadRequest, Some(detail)))?;
     let scheme = peer.scheme(&request.headers);
     let whose = Whose {
         scheme,
-        authority: authority::normalised(&authority, scheme),
+        authority: authority::normalised(authority, scheme),
         parts,
     };
     for name in &route.normalise {
@@ -302,7 +328,7 @@ fn prepare(app: &App, peer: &Arc<Peer>, mut request: http::request::Parts) -> Re
         None => None,
         Some(cache) => {
             let looked = Cached::look(cache, &route.name, &whose, &request);
-            Some(looked.map_err(|error| bad(&error.to_string()))?)
+            Some(looked.map_err(|error| Refused::because(ProblemKind::BadRequest, Some(error.to_string())))?)
         }
     };
     let exchange = Arc::new(Exchange {
@@ -318,7 +344,7 @@ fn prepare(app: &App, peer: &Arc<Peer>, mut request: http::request::Parts) -> Re
         instead: None,
         alternate: OnceLock::new(),
     });
-    Ok(Asked::Read(exchange, whose))
+    Ok((exchange, whose))
 }
 
 /// Tells whether an `OPTIONS` request says that it goes no further (rule H13).
@@ -353,7 +379,7 @@ impl Exchange {
     /// Tells whether what is held, or was fetched for somebody else just now, may be given to this request.
     ///
     /// Asked on every rung that gives a copy: identity (C12, cookies) and `Vary` (C13).
-    fn may_be_given(&self, held: &Reply) -> bool {
+    pub(super) fn may_be_given(&self, held: &Reply) -> bool {
         match held {
             Reply::Whole(whole) => self.may_be_given_whole(whole),
             Reply::Streamed(..) | Reply::Cached(..) | Reply::Default(_) => false,

@@ -20,6 +20,7 @@ mod labels;
 mod limits;
 mod link;
 mod looked;
+mod observing;
 mod oldest;
 mod outbound;
 mod pass;

@@ -74,6 +74,11 @@ pub(super) const PASSES: Series = counter(
     &["route", "ending", "reason"],
     "What requests came to that are only forwarded; each is counted exactly once, and in no other series",
 );
+pub(super) const OBSERVED: Series = counter(
+    "evenkeel_observed",
+    &["route", "would", "reason"],
+    "What requests would have come to on routes that only watch; in truth each was forwarded",
+);
 pub(super) const SKIPPED: Series = counter(
     "evenkeel_rungs_skipped",
     &["route", "rung", "why"],
@@ -372,6 +377,7 @@ pub(super) const PROCESS_START: Series = gauge(
 pub const ALL: &[Series] = &[
     CALLS,
     PASSES,
+    OBSERVED,
     SKIPPED,
     EXERCISES,
     NOT_KEPT,

@@ -102,3 +102,20 @@ pub(crate) async fn metrics() {
     let answer = get_admin(address, "gw.example", "/metrics").await;
     assert!(answer.text().contains("evenkeel_build_info"));
 }
+
+/// With it an error passes through that a ladder would have hidden; a route can say otherwise, both ways.
+pub(crate) async fn observe_only() {
+    for (gateway, route, status) in [
+        ("", "", 200),
+        ("observe_only = true", "", 503),
+        ("", "observe_only = true", 503),
+        ("observe_only = true", "observe_only = false", 200),
+    ] {
+        let origin = Origin::always(Reply::ok("x")).await;
+        let route = format!("ladder = [ {{ stale = \"60s\" }} ]\n{route}");
+        let bench = Bench::start(&contract_with(origin.address, gateway, "", &route)).await;
+        bench.get("/r/1").await;
+        origin.now(Reply::status(503));
+        assert_eq!(bench.get("/r/1").await.status, status, "{gateway} {route}");
+    }
+}

@@ -4,6 +4,7 @@
 
 mod dependencies;
 mod gateway;
+mod observed;
 mod out;
 mod own;
 mod reach;
@@ -68,6 +69,7 @@ impl Collector for Source {
         let mut out = Out::new(encoder);
         scrape.calls(&mut out)?;
         scrape.passes(&mut out)?;
+        scrape.observed(&mut out)?;
         scrape.dependencies(&mut out)?;
         scrape.gateway(&mut out)?;
         scrape.own(&mut out)

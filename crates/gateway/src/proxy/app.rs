@@ -10,11 +10,14 @@ use evenkeel_http::hop::Via;
 
 use super::{
     alternate::Alternate,
-    health, labels,
+    health,
+    identity::{Personal, Told},
+    labels,
     limits::Limits,
     observing::Observing,
     passing::Passing,
     process::Process,
+    protect::{AtGate, Gate},
     route::{Common, Route},
     seat::Spreading,
     served::{AllServed, Served},
@@ -39,6 +42,10 @@ pub struct App {
     pub(crate) passes: Vec<Arc<Passing>>,
     /// What is only watched.
     pub(crate) observed: Vec<Arc<Observing>>,
+    /// What is decided before either.
+    pub(crate) gates: Vec<Arc<Gate>>,
+    /// What no client may say.
+    pub(super) personal: Personal,
     pub(crate) dependencies: Vec<(Dependency, Arc<Upstream>)>,
     pub(crate) resources: Vec<Resource>,
     pub(super) served: AllServed,
@@ -85,6 +92,7 @@ impl App {
             buffers: process.buffers.clone(),
             limits: process.limits,
             via,
+            since: Arc::clone(&process.since),
         };
         let resources = resources(contract, engine, &mut problems);
         let dependencies = dependencies(contract, engine, &resources, workers, &mut problems);
@@ -110,7 +118,11 @@ impl App {
                 }),
                 Some(None) => continue,
             };
-            match serve(route, dependency, upstream, alternate, &common) {
+            let Ok(gate) = Gate::of(contract, route, &dependencies) else {
+                continue;
+            };
+            let told = Told::of(contract, route);
+            match serve((route, told), (dependency, upstream), alternate, gate, &common) {
                 Ok(built) => {
                     let number = served.list.len();
                     served.router.add(&route.pattern, route.conditions.rank(), number);
@@ -130,6 +142,8 @@ impl App {
                 .iter()
                 .filter_map(|one| one.observes.clone())
                 .collect(),
+            gates: served.list.iter().filter_map(|one| one.gate.clone()).collect(),
+            personal: Personal::of(contract),
             served,
             dependencies,
             resources,
@@ -154,6 +168,13 @@ impl App {
     pub fn counts(&self, route: &str) -> Option<evenkeel::Counts> {
         let route = self.routes.iter().find(|known| *known.name == *route)?;
         Some(route.guard.counts())
+    }
+
+    /// Returns what the decisions about requests of the route of this name came to.
+    #[must_use]
+    pub fn protect_counts(&self, route: &str) -> Option<evenkeel::ProtectCounts> {
+        let gate = self.gates.iter().find(|known| *known.route == *route)?;
+        Some(gate.guard.counts())
     }
 
     /// Returns the dependency of this name.
@@ -235,6 +256,9 @@ impl App {
             }
         }
         let now = self.process.engine.now();
+        for (route, turn) in self.process.standing.turned() {
+            self.process.log.line(&telemetry::told(&route, &turn, now));
+        }
         for (dependency, upstream) in &self.dependencies {
             for (at, event) in upstream.spreading().map(Spreading::take_news).unwrap_or_default() {
                 let line =
@@ -270,8 +294,8 @@ impl App {
     pub(crate) fn look(&self) {
         let routes: Vec<_> = self.served.list.iter().filter_map(Served::counts).collect();
         let now = self.process.engine.now().mono;
-        drop(self.process.standing.look(now, &routes));
         self.routes.iter().for_each(|route| route.oldest.turn(now));
+        self.process.standing.look(now, &routes);
     }
 
     /// Looks after idle connections and windows of counters. Called every [`super::upstream::SWEEP_EVERY`].
@@ -298,24 +322,35 @@ impl App {
 
 /// Builds both sides of a route, as far as it has them.
 fn serve(
-    route: &config::Route,
-    dependency: &Dependency,
-    upstream: &Arc<Upstream>,
+    (route, told): (&config::Route, Told),
+    (dependency, upstream): (&Dependency, &Arc<Upstream>),
     alternate: Option<Alternate>,
+    gate: Option<AtGate<'_>>,
     common: &Common,
 ) -> Result<Served, Problems> {
+    let gate = gate
+        .map(|(authority, dependency, upstream)| {
+            Gate::build(route, authority, dependency, upstream, common).map(Arc::new)
+        })
+        .transpose()?;
     if route.observe_only {
-        let (forward, observing) = Observing::build(route, (dependency, upstream), common)?;
+        let (forward, observing) = Observing::build((route, told), (dependency, upstream), common)?;
         return Ok(Served {
             reads: None,
             passes: Some(Arc::new(forward)),
             observes: Some(Arc::new(observing)),
             conditions: route.conditions.clone(),
+            // Watching opens nothing.
+            gate,
         });
     }
     let reads = match route.class {
         Class::Read => Some(Arc::new(Route::build(
-            route, dependency, upstream, alternate, common,
+            route,
+            (dependency, upstream),
+            alternate,
+            common,
+            told,
         )?)),
         Class::Pass => None,
     };
@@ -328,6 +363,7 @@ fn serve(
         passes: passes.map(Arc::new),
         observes: None,
         conditions: route.conditions.clone(),
+        gate,
     })
 }
 

@@ -19,6 +19,7 @@ use tokio::{sync::oneshot, task::AbortHandle};
 use super::{
     alternate::Asking,
     exchange::Exchange,
+    identity::Told,
     limits::Limits,
     outbound::Outbound,
     passing::Passing,
@@ -50,7 +51,7 @@ impl Observing {
     /// # Errors
     /// Every problem that the engine finds with the route.
     pub(super) fn build(
-        route: &config::Route,
+        (route, told): (&config::Route, Told),
         (dependency, upstream): (&Dependency, &Arc<Upstream>),
         common: &Common,
     ) -> Result<(Passing, Self), Problems> {
@@ -60,7 +61,7 @@ impl Observing {
         watched.exercise = None;
         let own = common.apart(STORE);
         let reads = match route.class {
-            RouteClass::Read => Some(Route::build(&watched, dependency, upstream, None, &own)?),
+            RouteClass::Read => Some(Route::build(&watched, (dependency, upstream), None, &own, told)?),
             RouteClass::Pass => None,
         };
         let passes = route
@@ -71,6 +72,7 @@ impl Observing {
         let mut forward = Passing::build(&watched, &free, upstream, common)?;
         forward.is_quiet = true;
         forward.wait = LONG;
+        forward.deadline = LONG;
         forward.max_request_body = u64::MAX;
         forward.limits = Limits {
             stream_idle: LONG,
@@ -102,6 +104,7 @@ impl Common {
             buffers,
             limits,
             via,
+            since,
             ..
         } = self;
         let (engine, via): (Engine, Via) = (engine.clone(), via.clone());
@@ -112,6 +115,7 @@ impl Common {
             buffers: buffers.clone(),
             limits: *limits,
             via,
+            since: since.clone(),
         }
     }
 }
@@ -288,8 +292,7 @@ impl Exchange {
         let (mut head, ()) = Response::new(()).into_parts();
         head.status = status;
         head.headers = headers;
-        // Its length is not looked at, so it must not count as empty.
-        let verdict = self.judge(&head, &Bytes::from_static(b"-"));
+        let verdict = self.judge(&head, Ok(()));
         self.whole(head, Bytes::new(), lease, verdict)
     }
 }

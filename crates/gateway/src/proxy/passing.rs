@@ -31,6 +31,7 @@ pub(crate) struct Passing {
     pub(super) wait: Duration,
     /// Answers are passed on without a word of the gateway's: it only watches.
     pub(super) is_quiet: bool,
+    pub(super) deadline: Duration,
     turns: AtomicU32,
 }
 
@@ -65,8 +66,14 @@ impl Passing {
             max_request_body: route.max_request_body,
             wait: timeout.min(route.deadline),
             is_quiet: false,
+            deadline: route.deadline,
             turns: AtomicU32::new(0),
         })
+    }
+
+    /// Returns the longest wait for each step, for a request of which so much time has been spent before.
+    pub(super) fn wait_after(&self, spent: Duration) -> Duration {
+        self.wait.min(self.deadline.saturating_sub(spent))
     }
 
     /// Numbers those who are told when to come back; after 2^32 from zero again.

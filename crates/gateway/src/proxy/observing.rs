@@ -171,7 +171,12 @@ impl Shadow {
                             Ok(Came::Head(status, _)) => match upstream.classify.of(status) {
                                 Class::Fault => Err(Trouble::Fault),
                                 class @ Class::Outage(_) => Err(Trouble::ErrorAnswer(status, class, None)),
-                                _ => Ok(status),
+                                Class::Answer
+                                | Class::Refusal
+                                | Class::Gone
+                                | Class::Busy
+                                | Class::Local
+                                | Class::Cancelled => Ok(status),
                             },
                             Ok(Came::Trouble(trouble)) => Err(trouble),
                             Err(_) => Err(Trouble::Terminated),

@@ -155,6 +155,7 @@ mod retry;
 mod rng;
 mod snapshot;
 mod steering;
+pub mod store;
 mod sync;
 mod time;
 

@@ -11,12 +11,16 @@ mod kit;
 mod ladder;
 #[path = "every_key/load.rs"]
 mod load;
+#[path = "every_key/meaning.rs"]
+mod meaning;
 #[path = "every_key/protection.rs"]
 mod protection;
 #[path = "every_key/retries.rs"]
 mod retries;
 #[path = "every_key/room.rs"]
 mod room;
+#[path = "every_key/steering.rs"]
+mod steering;
 
 use std::{collections::BTreeSet, future::Future, pin::Pin, process::Command, time::Duration};
 
@@ -90,9 +94,36 @@ const CHECKS: &[(&str, &str, Check)] = &[
         check!(protection::identity()),
     ),
     ("routes", "authorize", check!(protection::authorize())),
+    ("gateway", "state", check!(steering::state())),
+    (
+        "gateway",
+        "admin_token_file",
+        check!(steering::admin_token_file()),
+    ),
+    ("gateway", "metrics", check!(steering::metrics())),
     ("resources.<name>", "concurrency", check!(resource())),
     ("dependencies.<name>", "urls", check!(urls())),
     ("dependencies.<name>", "urls", check!(addresses::urls())),
+    ("dependencies.<name>", "classify", check!(meaning::classify())),
+    ("dependencies.<name>", "classes", check!(meaning::ladder())),
+    ("dependencies.<name>.classes", "outage", check!(meaning::outage())),
+    (
+        "dependencies.<name>.classes",
+        "refusal",
+        check!(meaning::refusal()),
+    ),
+    ("dependencies.<name>.classes", "gone", check!(meaning::gone())),
+    ("dependencies.<name>.classes", "busy", check!(meaning::busy())),
+    (
+        "dependencies.<name>.classes.<class>",
+        "breaker",
+        check!(meaning::breaker()),
+    ),
+    (
+        "dependencies.<name>.classes.<class>",
+        "ladder",
+        check!(meaning::ladder()),
+    ),
     ("dependencies.<name>", "balance", check!(addresses::balance())),
     ("dependencies.<name>", "eject", check!(addresses::eject())),
     (

@@ -9,6 +9,7 @@ use super::{
     lints,
     network::{self, Network},
     reader::Fields,
+    steering::{self, Steering},
 };
 
 /// Settings of the gateway itself.
@@ -34,6 +35,8 @@ pub struct Gateway {
     pub trusted_peers: Vec<Network>,
     /// The fields by which these proxies say whose data a request is about.
     pub identity_from_peers: Identity,
+    /// What concerns operators.
+    pub steering: Steering,
 }
 
 /// Where a line is written about each request.
@@ -104,6 +107,7 @@ pub(super) fn read(mut fields: Fields<'_, '_>) -> Option<Gateway> {
         );
     }
     let access_log = access_log(&mut fields);
+    let steering = steering::read(&mut fields, admin);
     let bytes = |given: Option<u64>, default| {
         given
             .and_then(|bytes| usize::try_from(bytes).ok())
@@ -130,6 +134,7 @@ pub(super) fn read(mut fields: Fields<'_, '_>) -> Option<Gateway> {
         access_log,
         trusted_peers,
         identity_from_peers,
+        steering,
     })
 }
 
@@ -151,7 +156,7 @@ fn access_log(fields: &mut Fields<'_, '_>) -> AccessLog {
     }
 }
 
-fn address(fields: &mut Fields<'_, '_>, key: &'static str, example: &str) -> Option<SocketAddr> {
+pub(super) fn address(fields: &mut Fields<'_, '_>, key: &'static str, example: &str) -> Option<SocketAddr> {
     let text = fields.text(key, example)?;
     let address = text.parse().ok();
     if address.is_none() {

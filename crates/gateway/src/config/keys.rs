@@ -23,6 +23,9 @@ pub const GATEWAY: &[&str] = &[
     "access_log",
     "trusted_peers",
     "identity_from_peers",
+    "state",
+    "admin_token_file",
+    "metrics",
 ];
 /// Keys of `[resources.<name>]`.
 pub const RESOURCE: &[&str] = &["concurrency"];
@@ -42,10 +45,16 @@ pub const DEPENDENCY: &[&str] = &[
     "queue",
     "abandoned",
     "resend",
+    "classify",
+    "classes",
     "rewrite",
 ];
 /// Keys of `eject`.
 pub const EJECT: &[&str] = &["consecutive", "for", "for_max", "jitter", "max_share", "statuses"];
+/// Keys of `classes`.
+pub const CLASSES: &[&str] = &["outage", "refusal", "gone", "busy"];
+/// Keys of one class of `classes`.
+pub const CLASS: &[&str] = &["breaker", "ladder"];
 /// Keys of `rewrite`.
 pub const REWRITE: &[&str] = &[
     "host",
@@ -151,6 +160,8 @@ pub const ALL: &[(&str, &[&str])] = &[
     ("dependencies.<name>.learned_limit", LEARNED_LIMIT),
     ("dependencies.<name>.retry", RETRY),
     ("dependencies.<name>.queue", QUEUE),
+    ("dependencies.<name>.classes", CLASSES),
+    ("dependencies.<name>.classes.<class>", CLASS),
     ("dependencies.<name>.rewrite", REWRITE),
     ("authorities.<name>", AUTHORITY),
     ("authorities.<name>.identity", IDENTITY),

@@ -5,6 +5,7 @@
 mod across;
 mod authority;
 mod caching;
+mod classify;
 mod conditions;
 mod dangers;
 mod dependency;
@@ -19,6 +20,7 @@ mod ladder;
 pub mod lints;
 mod network;
 pub mod outside;
+pub mod page;
 pub mod pattern;
 mod probe;
 mod protection;
@@ -29,15 +31,19 @@ mod retry;
 mod rewrite;
 pub mod room;
 mod route;
+pub mod schema;
 pub mod sources;
 mod spread;
+mod steering;
 pub mod units;
 
 pub use authority::{Authority, FIELDS_MAX as AUTHORITY_FIELDS_MAX};
 pub use caching::Caching;
+pub use classify::{Classify, STATUSES_MAX};
 pub use conditions::{CONDITIONS_MAX, Conditions, Field, Host, Rank};
 pub use dependency::{Breaker, Dependency, Resource, Upstream};
 pub use diag::{Diagnostics, Places};
+pub(crate) use forwarding::keys_of_reads;
 pub use forwarding::{Class, OtherMethods};
 pub use gateway::{AccessLog, Gateway};
 pub use identity::{Identity, IdentityPart};
@@ -47,6 +53,7 @@ pub use probe::HealthProbe;
 pub use rewrite::{CHANGES_MAX, FieldChanges, Rewrite, RewriteHost};
 pub use route::{KeepIf, Route, ScopePart};
 pub use spread::Spread;
+pub use steering::Steering;
 
 use std::path::{Path, PathBuf};
 

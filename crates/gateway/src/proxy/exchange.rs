@@ -17,10 +17,9 @@ use evenkeel_http::{
     dates::HttpDate,
     facts::{RequestFacts, Sharing},
     hop::strip_hop_by_hop,
-    status::in_error_set,
 };
 use http::{
-    HeaderMap, HeaderName, HeaderValue, Method, Version,
+    HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version,
     header::{DATE, IF_MATCH, IF_UNMODIFIED_SINCE},
     request::Parts,
     response,
@@ -36,7 +35,6 @@ use super::{
     keep::{self, Received, Verdict, Why},
     peer::Peer,
     pieces::Pieces,
-    repeat,
     route::Route,
     seat::{CameTo, Tried},
     since::Place,
@@ -138,7 +136,7 @@ impl Exchange {
         if stream.length() == Some(0) {
             stream.end_now().await;
         }
-        let may_repeat = repeats && repeat::is_worth_repeating(parts.status);
+        let may_repeat = repeats && self.is_worth_repeating(parts.status);
         if !self.holds_back() && !may_repeat {
             let keep = self.flowing(&parts, None);
             return self.let_through(parts, stream, None, keep);
@@ -159,6 +157,20 @@ impl Exchange {
                 self.whole(parts, body, lease, verdict)
             }
         }
+    }
+
+    /// Tells whether an answer of this status may be followed by another attempt; its body is then not let through at once.
+    pub(super) fn is_worth_repeating(&self, status: StatusCode) -> bool {
+        matches!(
+            self.upstream().classify.of(status),
+            Class::Outage(_) | Class::Busy
+        )
+    }
+
+    /// Tells whether an answer of this status is none while something can stand in for it.
+    pub(super) fn is_error(&self, status: StatusCode) -> bool {
+        let classify = &self.upstream().classify;
+        classify.is_error(classify.of(status))
     }
 
     /// Bodies are held back where a lower rung could still help, or where several callers may share them.
@@ -223,15 +235,19 @@ impl Exchange {
             self.route.note_not_kept(why);
         }
         let status = head.status;
+        let class = self.upstream().classify.of(status);
+        if class == Class::Fault {
+            return Err(Trouble::Fault);
+        }
         *self.handed.lock() = Handed {
             headers: Some(self.answered(head)),
             stream: Some(Box::new(stream)),
             lease: None,
         };
-        if in_error_set(status) {
-            return Err(Trouble::ErrorAnswer(status, None));
+        if self.upstream().classify.is_error(class) {
+            return Err(Trouble::ErrorAnswer(status, class, None));
         }
-        Ok(Reply::Streamed(status, keep))
+        Ok(Reply::Streamed(status, class, keep))
     }
 
     pub(super) fn whole(
@@ -245,7 +261,12 @@ impl Exchange {
             self.route.note_not_kept(why);
         }
         let status = head.status;
-        let shared = if in_error_set(status) {
+        let class = self.upstream().classify.of(status);
+        if class == Class::Fault {
+            return Err(Trouble::Fault);
+        }
+        let is_error = self.upstream().classify.is_error(class);
+        let shared = if is_error {
             keep::of_failure(
                 self.route.sharing,
                 &self.facts(),
@@ -265,6 +286,7 @@ impl Exchange {
         };
         let whole = Arc::new(Whole {
             status,
+            class,
             headers: stored,
             body,
             terms: verdict.terms,
@@ -277,8 +299,8 @@ impl Exchange {
             stream: None,
             lease: Some(lease),
         };
-        if in_error_set(status) {
-            return Err(Trouble::ErrorAnswer(status, Some(whole)));
+        if is_error {
+            return Err(Trouble::ErrorAnswer(status, class, Some(whole)));
         }
         Ok(Reply::Whole(whole))
     }

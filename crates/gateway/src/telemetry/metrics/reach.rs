@@ -2,7 +2,7 @@
 //! It exists so that a series is there from the start where a call can reach it: alerts need the zero.
 //! It refuses to promise series of what cannot happen: they would never be anything but zero.
 
-use evenkeel::{Dependency, Ending, Reason, Rung, Skipped, WhenBusy};
+use evenkeel::{Class, Dependency, Ending, Reason, Rung, Skipped, WhenBusy};
 
 use crate::proxy::{App, Route};
 
@@ -24,6 +24,8 @@ pub(super) struct Reach {
     pub(super) revalidates: bool,
     has_fresh: bool,
     is_protected: bool,
+    /// A 429 uses the ladder.
+    busy_leads_down: bool,
 }
 
 impl Reach {
@@ -66,6 +68,7 @@ impl Reach {
             revalidates: false,
             has_fresh: false,
             is_protected: false,
+            busy_leads_down: dependency.contract().table().row(Class::Busy).lower_rung,
         }
     }
 
@@ -95,7 +98,8 @@ impl Reach {
             Reason::Slow => self.has_soft_timeout,
             Reason::Revalidating => self.revalidates,
             Reason::ProtectionUnavailable => return self.is_protected && ending == Ending::Refused,
-            Reason::Busy | Reason::Fault | Reason::Held => false,
+            Reason::Busy => self.busy_leads_down,
+            Reason::Fault | Reason::Held => false,
         };
         if matches!(reason, Reason::Slow | Reason::Revalidating) {
             return possible && ending == Ending::Answered(Rung::Stale);
@@ -106,9 +110,12 @@ impl Reach {
                 Ending::Answered(Rung::Stale) => self.keeps && has_ladder,
                 Ending::Answered(Rung::Alternate) => self.has_alternate && has_ladder,
                 Ending::Answered(Rung::Default) => self.has_default && has_ladder,
-                Ending::Refused => !(self.has_default && has_ladder) && reason != Reason::ErrorAnswer,
+                Ending::Refused => {
+                    !(self.has_default && has_ladder || matches!(reason, Reason::ErrorAnswer | Reason::Busy))
+                }
                 Ending::Failed => {
-                    !self.has_default && matches!(reason, Reason::ErrorAnswer | Reason::ProbeFailed)
+                    !self.has_default
+                        && matches!(reason, Reason::ErrorAnswer | Reason::Busy | Reason::ProbeFailed)
                 }
                 Ending::Answered(Rung::Live | Rung::Fresh) | Ending::Abandoned | Ending::Cut => false,
             }
@@ -152,6 +159,7 @@ mod tests {
             revalidates: false,
             has_fresh: false,
             is_protected: false,
+            busy_leads_down: false,
         };
         let reached = |reach: &Reach, reason| {
             [

@@ -49,6 +49,13 @@ const CHECKS: &[(&str, &str, Check)] = &[
     ("gateway", "drain", check!(drain())),
     ("gateway", "access_log", check!(access_log())),
     ("gateway", "trusted_peers", check!(trusted_peers())),
+    ("gateway", "state", check!(steering::state())),
+    (
+        "gateway",
+        "admin_token_file",
+        check!(steering::admin_token_file()),
+    ),
+    ("gateway", "metrics", check!(steering::metrics())),
     (
         "gateway",
         "identity_from_peers",
@@ -94,13 +101,6 @@ const CHECKS: &[(&str, &str, Check)] = &[
         check!(protection::identity()),
     ),
     ("routes", "authorize", check!(protection::authorize())),
-    ("gateway", "state", check!(steering::state())),
-    (
-        "gateway",
-        "admin_token_file",
-        check!(steering::admin_token_file()),
-    ),
-    ("gateway", "metrics", check!(steering::metrics())),
     ("resources.<name>", "concurrency", check!(resource())),
     ("dependencies.<name>", "urls", check!(urls())),
     ("dependencies.<name>", "urls", check!(addresses::urls())),

@@ -33,10 +33,10 @@ pub struct Gateway {
     pub access_log: AccessLog,
     /// The proxies whose word about their clients counts.
     pub trusted_peers: Vec<Network>,
-    /// The fields by which these proxies say whose data a request is about.
-    pub identity_from_peers: Identity,
     /// What concerns operators.
     pub steering: Steering,
+    /// The fields by which these proxies say whose data a request is about.
+    pub identity_from_peers: Identity,
 }
 
 /// Where a line is written about each request.
@@ -132,9 +132,9 @@ pub(super) fn read(mut fields: Fields<'_, '_>) -> Option<Gateway> {
         workers: workers.and_then(|workers| usize::try_from(workers).ok()),
         drain: drain.unwrap_or(Gateway::DRAIN),
         access_log,
+        steering,
         trusted_peers,
         identity_from_peers,
-        steering,
     })
 }
 

@@ -22,10 +22,10 @@ pub const GATEWAY: &[&str] = &[
     "drain",
     "access_log",
     "trusted_peers",
-    "identity_from_peers",
     "state",
     "admin_token_file",
     "metrics",
+    "identity_from_peers",
 ];
 /// Keys of `[resources.<name>]`.
 pub const RESOURCE: &[&str] = &["concurrency"];

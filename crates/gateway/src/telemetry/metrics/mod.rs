@@ -6,7 +6,6 @@ mod dependencies;
 mod gateway;
 mod out;
 mod own;
-mod protection;
 mod reach;
 mod routes;
 
@@ -19,7 +18,7 @@ use prometheus_client::{
     registry::Registry,
 };
 
-pub(super) use self::out::Out;
+pub(super) use self::{out::Out, reach::Reach};
 use crate::proxy::{App, Connections, Current};
 
 /// Exports the series of one gateway.
@@ -69,7 +68,7 @@ impl Collector for Source {
         let mut out = Out::new(encoder);
         scrape.calls(&mut out)?;
         scrape.passes(&mut out)?;
-        scrape.protection(&mut out)?;
+        super::protection::write(&scrape.app, &mut out)?;
         scrape.dependencies(&mut out)?;
         scrape.gateway(&mut out)?;
         scrape.own(&mut out)

@@ -8,7 +8,7 @@ use crate::proxy::{App, Route};
 
 /// What the calls of a route can come to, by its contract.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Reach {
+pub(in crate::telemetry) struct Reach {
     pub(super) keeps: bool,
     has_alternate: bool,
     has_default: bool,
@@ -23,9 +23,9 @@ pub(super) struct Reach {
     cools_down: bool,
     pub(super) revalidates: bool,
     has_fresh: bool,
-    is_protected: bool,
     /// A 429 uses the ladder.
     busy_leads_down: bool,
+    is_protected: bool,
 }
 
 impl Reach {
@@ -52,7 +52,7 @@ impl Reach {
     }
 
     /// What is left where nothing can stand in.
-    pub(super) fn without_rungs(dependency: &Dependency) -> Self {
+    pub(in crate::telemetry) fn without_rungs(dependency: &Dependency) -> Self {
         Self {
             keeps: false,
             has_alternate: false,
@@ -67,8 +67,8 @@ impl Reach {
             cools_down: false,
             revalidates: false,
             has_fresh: false,
-            is_protected: false,
             busy_leads_down: dependency.contract().table().row(Class::Busy).lower_rung,
+            is_protected: false,
         }
     }
 
@@ -77,7 +77,7 @@ impl Reach {
         Self { is_protected, ..self }
     }
 
-    pub(super) fn reaches(&self, ending: Ending, reason: Option<Reason>) -> bool {
+    pub(in crate::telemetry) fn reaches(&self, ending: Ending, reason: Option<Reason>) -> bool {
         let Some(reason) = reason else {
             return match ending {
                 Ending::Answered(Rung::Live) | Ending::Abandoned | Ending::Cut => true,
@@ -158,8 +158,8 @@ mod tests {
             cools_down: false,
             revalidates: false,
             has_fresh: false,
-            is_protected: false,
             busy_leads_down: false,
+            is_protected: false,
         };
         let reached = |reach: &Reach, reason| {
             [

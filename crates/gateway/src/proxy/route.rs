@@ -28,6 +28,7 @@ use super::{
     oldest::Oldest,
     repeat,
     since::Since,
+    tap::Tap,
     trouble::Trouble,
     upstream::Upstream,
     whole::Reply,
@@ -118,6 +119,8 @@ pub(crate) struct Route {
     turns: AtomicU32,
     /// What is noted for those who watch it.
     pub(crate) seen: Arc<Seen>,
+    /// What a probe sees.
+    pub(crate) tap: Tap,
 }
 
 /// What the routes of one gateway share.
@@ -234,7 +237,13 @@ impl Route {
             oldest: Oldest::default(),
             turns: AtomicU32::new(0),
             seen: Arc::default(),
+            tap: Tap::default(),
         })
+    }
+
+    /// Returns the engine that it runs on.
+    pub(crate) const fn engine(&self) -> &Engine {
+        &self.engine
     }
 
     /// Reads what the rules need to know of a request.

@@ -14,6 +14,7 @@ mod capacity;
 mod failures;
 mod framing;
 mod identity;
+mod keeping;
 mod kit;
 mod lifecycle;
 mod meaning;

@@ -11,6 +11,7 @@ mod cache_failures;
 mod cache_reuse;
 mod cache_sharing;
 mod capacity;
+mod doors;
 mod failures;
 mod framing;
 mod identity;

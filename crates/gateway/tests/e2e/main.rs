@@ -26,6 +26,7 @@ mod promtool;
 mod protect;
 mod queue;
 mod recovery;
+mod reload;
 mod requests;
 mod retries;
 mod rewriting;

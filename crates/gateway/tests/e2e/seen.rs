@@ -32,6 +32,11 @@ async fn a_healthy_route_shows_what_an_outage_would_find() {
         ),
         (1, 2)
     );
+    let text = bench.metrics().await;
+    assert!(
+        text.contains("evenkeel_coverage_ratio{route=\"r\"} 0.333333\n"),
+        "{text}"
+    );
     bench.advance(Duration::from_secs(60));
     bench.get("/r/1").await;
     assert_eq!(found(&bench, "servable").await, 2, "at its limit it is servable");

@@ -139,13 +139,24 @@ pub const MATCH: &[&str] = &["path", "host", "method", HEADER];
 /// The key of `match` that is a table of fields.
 pub const HEADER: &str = "header";
 /// The keys whose tables have free names in them: `env` and `file` are names there, and no references.
-pub const FREE_NAMES: &[&str] = &[HEADER, "set_request", "set_response"];
+pub const FREE_NAMES: &[&str] = &["classify", HEADER, "set_request", "set_response"];
 /// Keys of one rung of `ladder`; exactly one of them.
 pub const RUNG: &[&str] = &["stale", "alternate", "default"];
 /// Keys of the `default` rung.
 pub const DEFAULT: &[&str] = &["status", "content_type", "cache_control", "body"];
 /// Keys of `keep_if`.
-pub const KEEP_IF: &[&str] = &["status", "not_empty"];
+pub const KEEP_IF: &[&str] = &[
+    "status",
+    "not_empty",
+    "content_type",
+    "min_size",
+    "max_size",
+    "json",
+    "json_not_empty",
+    "grpc",
+    "graphql",
+    "else",
+];
 
 /// Every table with its keys, named as the reference page names them.
 pub const ALL: &[(&str, &[&str])] = &[
@@ -161,7 +172,10 @@ pub const ALL: &[(&str, &[&str])] = &[
     ("dependencies.<name>.retry", RETRY),
     ("dependencies.<name>.queue", QUEUE),
     ("dependencies.<name>.classes", CLASSES),
-    ("dependencies.<name>.classes.<class>", CLASS),
+    ("dependencies.<name>.classes.outage", CLASS),
+    ("dependencies.<name>.classes.refusal", CLASS),
+    ("dependencies.<name>.classes.gone", CLASS),
+    ("dependencies.<name>.classes.busy", CLASS),
     ("dependencies.<name>.rewrite", REWRITE),
     ("authorities.<name>", AUTHORITY),
     ("authorities.<name>.identity", IDENTITY),

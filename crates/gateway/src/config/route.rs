@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use evenkeel::http::IgnoredCookies;
 use evenkeel_core::{Criticality, ReadDraft, RefreshRules, WhenBusy, codes};
-use http::{HeaderName, StatusCode};
+use http::HeaderName;
 use toml::{Spanned, de::DeValue};
 
 use super::{
@@ -15,6 +15,7 @@ use super::{
     dangers,
     forwarding::{self, Class, OtherMethods},
     identity::IdentityPart,
+    keep_if::{self, KeepIf},
     keys,
     ladder::{self, Alternate, DefaultAnswer, Known, Rung},
     lints,
@@ -91,15 +92,6 @@ impl ScopePart {
             Self::Path(_) | Self::Query(_) => None,
         }
     }
-}
-
-/// Which successes are good enough to be kept. What is not leaves the snapshot as it is.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct KeepIf {
-    /// Only these statuses; empty means every one that may be kept.
-    pub status: Vec<StatusCode>,
-    /// Not a body of no bytes, nor of an empty JSON array, object or null.
-    pub not_empty: bool,
 }
 
 impl Route {
@@ -203,7 +195,7 @@ pub(super) fn read(
         &[("ladder", WhenBusy::Ladder), ("refuse", WhenBusy::Refuse)],
     );
     let exact = fields.boolean("exact").unwrap_or_default();
-    let keep_if = keep_if(&mut fields);
+    let keep_if = keep_if::read(&mut fields);
     let max_body = fields.size("max_body", 1, 1 << 30, "\"1MiB\"");
     let coalesce = fields.boolean("coalesce").unwrap_or_default();
     let criticality = room::read_criticality(&mut fields);
@@ -220,10 +212,14 @@ pub(super) fn read(
         ("when_busy", ladder.is_empty() && is_read, "a ladder"),
         (
             "max_body",
-            ladder.is_empty() && !coalesce && caching.is_none() && is_read,
+            ladder.is_empty() && !coalesce && caching.is_none() && !keep_if.faults && is_read,
             "a ladder, `coalesce` or `freshness`",
         ),
-        ("keep_if", !keeps && is_read, "a stale rung or `freshness`"),
+        (
+            "keep_if",
+            !keeps && !keep_if.faults && is_read,
+            "a stale rung or `freshness`",
+        ),
         (
             "ignore_cookies",
             !keeps && !coalesce && is_read,
@@ -355,23 +351,4 @@ fn scope(
         }
     }
     parts
-}
-
-fn keep_if(fields: &mut Fields<'_, '_>) -> KeepIf {
-    let Some(value) = fields.value("keep_if") else {
-        return KeepIf::default();
-    };
-    let place = fields.place_of("keep_if");
-    let mut reader = fields.reader();
-    let Some(mut inner) = reader.open(place, value, keys::KEEP_IF) else {
-        return KeepIf::default();
-    };
-    let status = inner.integers("status", 200, 399, "[200]").unwrap_or_default();
-    KeepIf {
-        status: status
-            .into_iter()
-            .filter_map(|status| StatusCode::from_u16(u16::try_from(status).ok()?).ok())
-            .collect(),
-        not_empty: inner.boolean("not_empty").unwrap_or_default(),
-    }
 }

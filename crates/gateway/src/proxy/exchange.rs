@@ -43,6 +43,7 @@ use super::{
     upload::Upload,
     upstream::{Head, Upstream},
     whole::{Reply, Whole, compact},
+    worth::{self, GRPC_STATUS, Unworthy},
 };
 
 /// One request and the attempt made for it.
@@ -82,7 +83,8 @@ pub(super) struct Handed {
 
 /// A body that was read, or as much of it as may be held back.
 pub(super) enum Read {
-    Whole(Bytes, Lease),
+    /// All of it, and the `grpc-status` behind it.
+    Whole(Bytes, Lease, Option<HeaderValue>),
     Flowing(Stream, Why),
 }
 
@@ -148,9 +150,10 @@ impl Exchange {
                 let keep = self.flowing(&parts, Some(why));
                 self.let_through(parts, stream, Some(why), keep)
             }
-            Read::Whole(body, lease) => {
+            Read::Whole(body, lease, trailer) => {
+                let worth = self.worth(&parts, &body, trailer.as_ref())?;
                 let verdict = if end_is_known {
-                    self.judge(&parts, &body)
+                    self.judge(&parts, worth)
                 } else {
                     Verdict::leave(self.route.keeps.then_some(Why::UnknownEnd))
                 };
@@ -173,9 +176,10 @@ impl Exchange {
         classify.is_error(classify.of(status))
     }
 
-    /// Bodies are held back where a lower rung could still help, or where several callers may share them.
+    /// Bodies are held back where a lower rung could still help, where several callers may share them, or where one that
+    /// does not pass is not to be shown.
     fn holds_back(&self) -> bool {
-        self.route.has_ladder || self.route.coalesces
+        self.route.has_ladder || self.route.coalesces || self.route.keep_if.faults
     }
 
     pub(super) async fn read(&self, mut stream: Stream) -> Result<Read, Trouble> {
@@ -191,10 +195,17 @@ impl Exchange {
             return Ok(Read::Flowing(stream, Why::BuffersFull));
         };
         let mut read = Pieces::of(announced);
-        let mut room = announced;
+        let (mut room, mut trailer) = (announced, None);
         while let Some(frame) = stream.next().await {
-            // Trailers are not held back; nothing that is kept may depend on them.
-            let Ok(piece) = frame?.into_data() else { continue };
+            // Trailers are not held back; of what is kept none but the status of gRPC has a say.
+            let piece = match frame?.into_data() {
+                Ok(piece) => piece,
+                Err(frame) => {
+                    let mut fields = frame.into_trailers().unwrap_or_default();
+                    trailer = fields.remove(GRPC_STATUS).or(trailer);
+                    continue;
+                }
+            };
             read.add(piece);
             let length = read.length();
             let why = if length > max {
@@ -210,7 +221,7 @@ impl Exchange {
             }
             room = room.max(length);
         }
-        Ok(Read::Whole(read.joined(), lease))
+        Ok(Read::Whole(read.joined(), lease, trailer))
     }
 
     /// Says what becomes of the old snapshot when an answer flows.
@@ -307,8 +318,31 @@ impl Exchange {
         Ok(Reply::Whole(whole))
     }
 
+    /// Asks of a complete answer what the contract asks of those that are kept. A question is for good answers to a GET; the
+    /// error is for those that do not pass where the contract calls that a fault.
+    pub(super) fn worth(
+        &self,
+        head: &response::Parts,
+        body: &[u8],
+        trailer: Option<&HeaderValue>,
+    ) -> Result<Result<(), Unworthy>, Trouble> {
+        let is_answer = self.upstream().classify.of(head.status) == Class::Answer;
+        if !is_answer || self.request.method == Method::HEAD || head.status == StatusCode::NOT_MODIFIED {
+            return Ok(Ok(()));
+        }
+        let keep_if = &self.route.keep_if;
+        let worth = worth::judge(keep_if, head.status, &head.headers, body, trailer);
+        match worth {
+            Err(why) if keep_if.faults => {
+                self.route.note_not_kept(Why::KeepIf(why));
+                Err(Trouble::Fault)
+            }
+            Ok(()) | Err(_) => Ok(worth),
+        }
+    }
+
     /// Judges a complete answer as it was received.
-    fn judge(&self, head: &response::Parts, body: &Bytes) -> Verdict {
+    fn judge(&self, head: &response::Parts, worth: Result<(), Unworthy>) -> Verdict {
         let wanted = self.route.keeps || self.route.coalesces;
         let is_answer = Class::of_status(head.status.as_u16()) == Class::Answer;
         if !wanted || !is_answer || self.request.method == Method::HEAD {
@@ -320,10 +354,9 @@ impl Exchange {
             request_headers: &self.request.headers,
             status: head.status,
             headers: &head.headers,
-            body,
             at: self.route.engine.now().wall,
         };
-        keep::judge(&received, &self.route.keep_if)
+        keep::judge(&received, worth)
     }
 
     /// Notes that a connection is there and the request is being written to it.

@@ -4,7 +4,6 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
 use evenkeel::{Keep, Terms, Wall, http::NotShelved};
 use evenkeel_http::{
     age::{corrected_initial_age, freshness_lifetime, stale_limit},
@@ -18,8 +17,7 @@ use evenkeel_http::{
 };
 use http::{HeaderMap, StatusCode};
 
-use super::{peer::REPLACED, whole::Shared};
-use crate::config::KeepIf;
+use super::{peer::REPLACED, whole::Shared, worth::Unworthy};
 
 /// Why an answer was not kept; the words are metric labels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +25,7 @@ pub(crate) enum Why {
     /// A rule of HTTP.
     Http(NotKept),
     /// `keep_if` of the contract.
-    NotWorthKeeping,
+    KeepIf(Unworthy),
     /// It is itself a degraded answer.
     Degraded,
     /// Its body is larger than `max_body`.
@@ -50,7 +48,6 @@ impl Why {
     /// Every word, in the order of its index.
     pub(crate) fn all() -> impl Iterator<Item = Self> {
         let own = [
-            Self::NotWorthKeeping,
             Self::Degraded,
             Self::TooLarge,
             Self::BuffersFull,
@@ -60,11 +57,12 @@ impl Why {
             Self::TooBig,
             Self::Superseded,
         ];
-        NotKept::ALL.into_iter().map(Self::Http).chain(own)
+        let asked = Unworthy::ALL.into_iter().map(Self::KeepIf);
+        NotKept::ALL.into_iter().map(Self::Http).chain(asked).chain(own)
     }
 
     /// How many words there are.
-    pub(crate) const COUNT: usize = NotKept::ALL.len() + 9;
+    pub(crate) const COUNT: usize = NotKept::ALL.len() + Unworthy::ALL.len() + 8;
 
     /// Names why the shelf does not have an answer.
     pub(super) const fn of(why: NotShelved) -> Self {
@@ -86,7 +84,7 @@ impl Why {
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::Http(why) => why.as_str(),
-            Self::NotWorthKeeping => "not-worth-keeping",
+            Self::KeepIf(why) => why.as_str(),
             Self::Degraded => "degraded",
             Self::TooLarge => "too-large",
             Self::BuffersFull => "buffers-full",
@@ -135,12 +133,11 @@ pub(super) struct Received<'a> {
     pub(super) request_headers: &'a HeaderMap,
     pub(super) status: StatusCode,
     pub(super) headers: &'a HeaderMap,
-    pub(super) body: &'a Bytes,
     pub(super) at: Wall,
 }
 
-/// Judges an answer that is not an error.
-pub(super) fn judge(received: &Received<'_>, keep_if: &KeepIf) -> Verdict {
+/// Judges an answer that is not an error; `worth` is what the contract's `keep_if` says of it.
+pub(super) fn judge(received: &Received<'_>, worth: Result<(), Unworthy>) -> Verdict {
     let head = ResponseHead::of(received.status, received.headers);
     let sharing = received.sharing;
     if let Err(why) = may_keep(sharing, received.request, &head) {
@@ -160,10 +157,9 @@ pub(super) fn judge(received: &Received<'_>, keep_if: &KeepIf) -> Verdict {
     let at = HttpDate::from_unix_seconds(received.at.as_secs());
     let said = head.directives;
     let lifetime = freshness_lifetime(&said, received.headers, sharing, at);
-    let worth = is_worth_keeping(received.status, received.body, keep_if);
     Verdict {
         terms: Terms {
-            keep: if worth { Keep::Yes } else { Keep::Leave },
+            keep: if worth.is_ok() { Keep::Yes } else { Keep::Leave },
             own_limit: stale_limit(lifetime, said.stale_if_error),
             stale_forbidden: stale_forbidden(sharing, &said).is_some(),
             // The engine counts from the beginning of the attempt, so the response delay is in the age already.
@@ -178,7 +174,7 @@ pub(super) fn judge(received: &Received<'_>, keep_if: &KeepIf) -> Verdict {
             },
             variant,
         }),
-        why_not: (!worth).then_some(Why::NotWorthKeeping),
+        why_not: worth.err().map(Why::KeepIf),
     }
 }
 
@@ -230,25 +226,6 @@ fn after(why: NotKept, sharing: Sharing, request: &RequestFacts, response: &Resp
     }
 }
 
-/// Tells whether the contract finds an answer good enough to be kept.
-pub(super) fn is_worth_keeping(status: StatusCode, body: &[u8], keep_if: &KeepIf) -> bool {
-    let fits = keep_if.status.is_empty() || keep_if.status.contains(&status);
-    fits && !(keep_if.not_empty && is_empty(body))
-}
-
-/// Tells whether a body is nothing: no bytes, or an empty JSON array, object or null, with blanks around.
-fn is_empty(body: &[u8]) -> bool {
-    let text = body.trim_ascii();
-    let inner = |open: u8, close: u8| {
-        text.first() == Some(&open)
-            && text.last() == Some(&close)
-            && text
-                .get(1..text.len() - 1)
-                .is_some_and(|inner| inner.trim_ascii().is_empty())
-    };
-    text.is_empty() || text == b"null" || inner(b'[', b']') || inner(b'{', b'}')
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -276,16 +253,6 @@ mod tests {
         assert!(!said(&["fresh", "fresh"]));
         for values in [&["stale"][..], &["fresh", "stale"], &["fresh, stale"], &["Fresh"]] {
             assert!(said(values), "{values:?}");
-        }
-    }
-
-    #[test]
-    fn an_empty_list_is_nothing_and_a_list_of_nothing_is_something() {
-        for body in ["", " \n", "[]", "{ }", " [\n] ", "null"] {
-            assert!(is_empty(body.as_bytes()), "{body:?}");
-        }
-        for body in ["[[]]", "{\"a\":[]}", "0", "\"\"", "[", "]", "{]"] {
-            assert!(!is_empty(body.as_bytes()), "{body:?}");
         }
     }
 }

@@ -54,6 +54,7 @@ mod upstream;
 mod void;
 mod watched;
 mod whole;
+mod worth;
 
 pub use app::App;
 pub use identity::IDENTITY_MAX;

@@ -13,6 +13,7 @@ mod cache_sharing;
 mod capacity;
 mod failures;
 mod framing;
+mod keeping;
 mod kit;
 mod lifecycle;
 mod meaning;

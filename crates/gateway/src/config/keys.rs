@@ -26,6 +26,7 @@ pub const GATEWAY: &[&str] = &[
     "admin_token_file",
     "metrics",
     "identity_from_peers",
+    "watch",
 ];
 /// Keys of `[resources.<name>]`.
 pub const RESOURCE: &[&str] = &["concurrency"];

@@ -169,6 +169,27 @@ impl HttpCache {
         limit_on_error(request, &copy.facts(), &self.rules.terms())
     }
 
+    /// Decides whether a plain request would be given this copy if its dependency failed now.
+    #[must_use]
+    pub fn on_failure(&self, copy: &Shelved, now: Mono) -> Decision {
+        let facts = copy.facts();
+        let found = Found::Copy {
+            copy: &facts,
+            age: copy.age(now),
+        };
+        decide(&self.plain(), found, Origin::NoAnswer, &self.rules.terms())
+    }
+
+    /// Returns the greatest age at which a plain request would be given this copy if its dependency failed.
+    #[must_use]
+    pub fn limit_of(&self, copy: &Shelved) -> Option<Duration> {
+        self.limit_on_failure(&self.plain(), copy)
+    }
+
+    fn plain(&self) -> RequestFacts {
+        self.rules.request(&Method::GET, &HeaderMap::new())
+    }
+
     /// Tells whether a copy that another request has just fetched may be given to this one (rule C30).
     #[must_use]
     pub fn may_share(&self, request: &RequestFacts, headers: &HeaderMap, copy: &Shelved, now: Mono) -> bool {

@@ -12,6 +12,7 @@ mod health;
 mod hold;
 mod purge;
 mod reply;
+mod snapshots;
 mod status;
 mod token;
 
@@ -68,6 +69,9 @@ const fn change(path: &'static str, what: &'static str) -> Endpoint {
     }
 }
 
+/// The most bytes of an answer that is put in.
+const SEED_MAX: usize = 16 << 20;
+
 /// The most bytes of what a change needs to be told.
 const COMMAND_MAX: usize = 16 << 10;
 
@@ -94,6 +98,27 @@ pub const ENDPOINTS: &[Endpoint] = &[
         "/reset",
         "closes a breaker and lets traffic back from the first stage of the ramp",
     ),
+    Endpoint {
+        token: true,
+        ..read(
+            "/snapshots",
+            "lists what is kept, page by page, without bodies and without whose it is in full",
+        )
+    },
+    Endpoint {
+        token: true,
+        ..read(
+            "/snapshot",
+            "shows every copy of one URI, or the body of one of them",
+        )
+    },
+    Endpoint {
+        body_max: SEED_MAX,
+        ..change(
+            "/seed",
+            "puts an answer in, with the time at which it was observed",
+        )
+    },
 ];
 
 /// What the administration port works on.
@@ -103,15 +128,18 @@ pub(crate) struct Admin {
     metrics: Metrics,
     token: Token,
     started: Mono,
+    /// Where clients connect.
+    listen: SocketAddr,
 }
 
 impl Admin {
-    pub(crate) fn new(current: &Arc<Current>, metrics: Metrics, token: Token) -> Self {
+    pub(crate) fn new(current: &Arc<Current>, metrics: Metrics, token: Token, listen: SocketAddr) -> Self {
         Self {
             current: Arc::clone(current),
             metrics,
             token,
             started: current.process().engine.now().mono,
+            listen,
         }
     }
 
@@ -182,12 +210,15 @@ impl Admin {
                 asked.parameter("verbose").is_some(),
             )),
             ("GET", "/metrics") => Ok(self.numbers()),
-            ("GET", "/status") => Ok(status::show(&self.current, self.started)),
+            ("GET", "/status") => Ok(status::show(&self.current, (self.started, self.listen))),
             ("GET", "/holds") => Ok(hold::list(&self.current)),
             ("POST", "/hold") => hold::hold(&self.current, asked).await,
             ("POST", "/release") => hold::release(&self.current, asked).await,
             ("POST", "/reset") => hold::reset(&self.current, asked).await,
             ("POST", "/purge") => purge::purge(&self.current, asked).await,
+            ("GET", "/snapshots") => snapshots::list(&self.current, asked).await,
+            ("GET", "/snapshot") => snapshots::show(&self.current, asked).await,
+            ("POST", "/seed") => snapshots::seed(&self.current, asked).await,
             // Unreachable while every row has an arm; a test asks for each.
             (_, _) => Err(Refused::nowhere(&[])),
         }

@@ -15,6 +15,7 @@ mod remote;
 mod schema;
 mod screen;
 mod serve;
+mod snapshot;
 mod status;
 mod steer;
 

@@ -11,6 +11,7 @@ mod door;
 mod health;
 mod hold;
 mod purge;
+mod reload;
 mod reply;
 mod snapshots;
 mod status;
@@ -97,6 +98,10 @@ pub const ENDPOINTS: &[Endpoint] = &[
     change(
         "/reset",
         "closes a breaker and lets traffic back from the first stage of the ramp",
+    ),
+    change(
+        "/reload",
+        "loads the contract anew from its file; 422, and nothing has changed, if it has problems",
     ),
     Endpoint {
         token: true,
@@ -215,6 +220,7 @@ impl Admin {
             ("POST", "/hold") => hold::hold(&self.current, asked).await,
             ("POST", "/release") => hold::release(&self.current, asked).await,
             ("POST", "/reset") => hold::reset(&self.current, asked).await,
+            ("POST", "/reload") => reload::reload(&self.current).await,
             ("POST", "/purge") => purge::purge(&self.current, asked).await,
             ("GET", "/snapshots") => snapshots::list(&self.current, asked).await,
             ("GET", "/snapshot") => snapshots::show(&self.current, asked).await,

@@ -27,6 +27,7 @@ pub const GATEWAY: &[&str] = &[
     "metrics",
     "observe_only",
     "identity_from_peers",
+    "watch",
 ];
 /// Keys of `[resources.<name>]`.
 pub const RESOURCE: &[&str] = &["concurrency"];

@@ -192,7 +192,7 @@ fn exchange(
         None => None,
         Some(cache) => {
             let is_void = |began| void.is_some_and(|places| route.is_void(places, began));
-            let looked = Cached::look(cache, &route.name, &whose, &request, is_void);
+            let looked = Cached::look(cache, &route.data, &whose, &request, is_void);
             Some(looked.map_err(|error| Refused::because(ProblemKind::BadRequest, Some(error.to_string())))?)
         }
     };

@@ -9,7 +9,7 @@ use evenkeel::{Facts, KeyParts, Mono, Skipped, Wall, http::Shelved};
 use evenkeel_http::decision::{Decision, Unusable};
 use http::{HeaderMap, StatusCode};
 
-use super::{app::App, purging::Place, route::Route, whole::Reply};
+use super::{app::App, data, purging::Place, route::Route, whole::Reply};
 
 /// Which copies are asked for.
 #[derive(Clone, Debug, Default)]
@@ -26,7 +26,9 @@ pub(crate) struct Wanted {
 impl Wanted {
     fn has(&self, key: &KeyParts<'_>) -> bool {
         let whose = key.scope.get(2..).unwrap_or_default();
-        self.route.as_deref().is_none_or(|route| route == key.guard)
+        self.route
+            .as_deref()
+            .is_none_or(|route| route == data::route_of(key.guard))
             && self.prefix.as_ref().is_none_or(|place| place.begins(key))
             && self.uri.as_ref().is_none_or(|place| place.is(key))
             && self.scope.as_deref().is_none_or(|scope| whose.contains(&scope))
@@ -108,7 +110,7 @@ impl App {
                     stale_forbidden: held.stale_forbidden,
                     ..Facts::default()
                 };
-                let verdict = limit.map_or(Err(Skipped::Forbidden), |limit| facts.stale(limit, now));
+                let verdict = limit.map_or(Err(Skipped::NoSnapshot), |limit| facts.stale(limit, now));
                 let known = held.observed.filter(|at| *at <= now);
                 Some(Item {
                     kind: "snapshot",
@@ -138,8 +140,9 @@ impl App {
         }
     }
 
-    fn reads(&self, name: &str) -> Option<&Arc<Route>> {
-        self.routes.iter().find(|route| *route.name == *name)
+    /// Returns the route that would find a copy; none if its data is no longer what the route means.
+    fn reads(&self, guard: &str) -> Option<&Arc<Route>> {
+        self.routes.iter().find(|route| *route.data == *guard)
     }
 
     fn shelved(&self, key: &KeyParts<'_>, copy: &Shelved, now: Mono) -> Item {
@@ -151,7 +154,7 @@ impl App {
             observed: Some(copy.observed_wall()),
             age: copy.age(now),
             limit: cache.and_then(|cache| cache.limit_of(copy)),
-            not_servable: decision.map_or(Some(Skipped::Forbidden.as_str()), why_not),
+            not_servable: decision.map_or(Some(Skipped::NoSnapshot.as_str()), why_not),
             expired: copy.facts().expired,
             headers: copy.headers(0),
             body: copy.body().clone(),
@@ -165,7 +168,7 @@ impl Item {
     fn of(key: &KeyParts<'_>) -> Self {
         let part = |at: usize| key.scope.get(at).copied().unwrap_or_default();
         Self {
-            route: key.guard.to_owned(),
+            route: data::route_of(key.guard).to_owned(),
             uri: format!("{}://{}{}", part(0), part(1), String::from_utf8_lossy(key.key)),
             scope: key
                 .scope

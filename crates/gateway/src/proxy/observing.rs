@@ -53,6 +53,7 @@ impl Observing {
     pub(super) fn build(
         (route, told): (&config::Route, Told),
         (dependency, upstream): (&Dependency, &Arc<Upstream>),
+        (before, forwarded): (Option<&Self>, Option<&Passing>),
         common: &Common,
     ) -> Result<(Passing, Self), Problems> {
         // An alternate would be asked, and that is more than is asked today.
@@ -61,15 +62,23 @@ impl Observing {
         watched.exercise = None;
         let own = common.apart(STORE);
         let reads = match route.class {
-            RouteClass::Read => Some(Route::build(&watched, (dependency, upstream), None, &own, told)?),
+            RouteClass::Read => {
+                let before = before.and_then(|before| before.reads.as_deref());
+                let asked = (dependency, upstream);
+                Some(Route::build(&watched, asked, None, before, &own, told)?)
+            }
             RouteClass::Pass => None,
         };
         let passes = route
             .passes()
-            .then(|| Passing::build(&watched, dependency, upstream, &own))
+            .then(|| {
+                let before = before.and_then(|before| before.passes.as_deref());
+                Passing::build(&watched, dependency, upstream, before, &own)
+            })
             .transpose()?;
         let free = common.engine.dependency(dependency.name()).build()?;
-        let mut forward = Passing::build(&watched, &free, upstream, common)?;
+        let forwarded = forwarded.filter(|before| before.is_quiet);
+        let mut forward = Passing::build(&watched, &free, upstream, forwarded, common)?;
         forward.is_quiet = true;
         forward.wait = LONG;
         forward.deadline = LONG;
@@ -163,7 +172,7 @@ impl Shadow {
             match self {
                 Self::Read(exchange, whose) => read(&exchange, whose, came).await,
                 Self::Pass(passing) => {
-                    let upstream = Arc::clone(&passing.upstream);
+                    let upstream = Arc::clone(&passing.upstream());
                     let work = move |_call, permit: Option<Permit<'static>>| async move {
                         let came = came.await;
                         drop(permit);
@@ -262,10 +271,10 @@ impl Exchange {
             Some(Came::Trouble(trouble)) => return Err(trouble),
             None => return Err(Trouble::Terminated),
         };
-        let class = self.route.upstream.classify.of(status);
+        let class = self.route.upstream().classify.of(status);
         let leave = || Reply::Streamed(status, class, Keep::Leave);
         if let Some((cache, cached)) = self.route.cache.as_ref().zip(self.cached.as_ref()) {
-            if self.route.upstream.classify.is_error(class) {
+            if self.route.upstream().classify.is_error(class) {
                 return Err(Trouble::ErrorAnswer(status, class, None));
             }
             let arrived = Arrived {

@@ -8,7 +8,7 @@ use evenkeel::{Concerns, KeyParts, Purge, Purged};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use parking_lot::Mutex;
 
-use super::{app::App, authority, whole::Reply};
+use super::{app::App, authority, data, whole::Reply};
 
 /// What is named.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -151,7 +151,7 @@ impl App {
                         "no route of the contract has tags; set `tags = \"surrogate-key\"` on one".to_owned(),
                     );
                 }
-                Concerns::keys(move |key| names.contains(key.guard))
+                Concerns::keys(move |key| names.contains(data::route_of(key.guard)))
             }
             Selection::Route(name) => {
                 if !self.routes.iter().any(|route| *route.name == *name) {
@@ -161,7 +161,7 @@ impl App {
                         names.join(", ")
                     ));
                 }
-                Concerns::keys(move |key| key.guard == name)
+                Concerns::keys(move |key| data::route_of(key.guard) == name)
             }
         })
     }

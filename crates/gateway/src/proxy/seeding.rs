@@ -97,7 +97,7 @@ fn plain(route: &Route, whose: Whose, request: &http::request::Parts, seed: Seed
     }
     let whole = Whole {
         status: StatusCode::OK,
-        class: route.upstream.classify.of(StatusCode::OK),
+        class: route.upstream().classify.of(StatusCode::OK),
         headers: compact(&seed.headers),
         body: Bytes::copy_from_slice(&seed.body),
         terms: verdict.terms,
@@ -138,7 +138,7 @@ fn cached(route: &Route, whose: &Whose, request: &http::request::Parts, seed: &S
     // Rounded up: a copy is never made younger.
     headers.insert(AGE, HeaderValue::from(age.div_ceil(1_000_000_000)));
     let looked =
-        Cached::look(cache, &route.name, whose, request, |_| false).map_err(|error| error.to_string())?;
+        Cached::look(cache, &route.data, whose, request, |_| false).map_err(|error| error.to_string())?;
     let arrived = Arrived {
         status: StatusCode::OK,
         headers: &headers,

@@ -17,7 +17,7 @@ mod snapshots;
 mod status;
 mod token;
 
-use std::{net::SocketAddr, sync::Arc};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use evenkeel::Mono;
@@ -25,6 +25,7 @@ use evenkeel_http::problem::ProblemKind;
 use http::{Method, Request, Response, header::CONTENT_TYPE};
 use http_body_util::Full;
 use hyper::body::Incoming;
+use parking_lot::Mutex;
 
 pub use token::{TOKEN_MIN, places, read as read_token};
 
@@ -34,7 +35,7 @@ use self::{
     asked::Asked,
     reply::{Refused, Reply},
 };
-use crate::{proxy::Current, telemetry::Metrics};
+use crate::{proxy::Current, steering::Entry, telemetry::Metrics};
 
 /// One address of the administration port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -135,6 +136,8 @@ pub(crate) struct Admin {
     started: Mono,
     /// Where clients connect.
     listen: SocketAddr,
+    /// When somebody without the token was last written down.
+    locked_out: Mutex<Option<Mono>>,
 }
 
 impl Admin {
@@ -145,6 +148,7 @@ impl Admin {
             token,
             started: current.process().engine.now().mono,
             listen,
+            locked_out: Mutex::default(),
         }
     }
 
@@ -201,10 +205,40 @@ impl Admin {
             door::is_no_foreign_page(&request)?;
         }
         if endpoint.token {
-            self.token.opens(request.headers())?;
+            if let Err(refused) = self.token.opens(request.headers()) {
+                self.note_locked_out(peer, endpoint, &refused);
+                return Err(refused);
+            }
         }
         let asked = Asked::read(peer, request, endpoint.body_max).await?;
         self.dispatch(endpoint, &asked).await
+    }
+
+    /// Writes down that somebody asked without the token, at most once a second: whoever goes on asking fills no disk.
+    fn note_locked_out(&self, peer: SocketAddr, endpoint: &Endpoint, refused: &Refused) {
+        let process = Arc::clone(self.current.process());
+        let now = process.engine.now();
+        {
+            let mut last = self.locked_out.lock();
+            if last.is_some_and(|at| now.mono.since(at) < Duration::from_secs(1)) {
+                return;
+            }
+            *last = Some(now.mono);
+        }
+        let (path, why, peer) = (endpoint.path, refused.detail.clone(), peer.to_string());
+        // Nobody waits for the file.
+        drop(tokio::task::spawn_blocking(move || {
+            let entry = Entry {
+                what: "locked-out",
+                by: "-",
+                peer: &peer,
+                target: path,
+                before: None,
+                after: None,
+                refused: Some(why),
+            };
+            process.steering.note(now, &entry)
+        }));
     }
 
     async fn dispatch(&self, endpoint: &Endpoint, asked: &Asked) -> Result<Reply, Refused> {

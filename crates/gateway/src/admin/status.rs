@@ -26,7 +26,24 @@ pub(super) fn show(current: &Current, (started, listen): (Mono, SocketAddr)) -> 
     let dependencies: Vec<Value> = app
         .dependencies
         .iter()
-        .map(|(one, _)| dependency(one, now))
+        .map(|(one, upstream)| {
+            let mut shown = dependency(one, now);
+            if let Some(spreading) = upstream.spreading() {
+                let status = spreading.status();
+                let addresses = upstream.labels().zip(&status.addresses);
+                shown["addresses"] = addresses
+                    .map(|(address, one)| {
+                        json!({
+                            "address": address,
+                            "in_flight": one.in_flight,
+                            "ejected": one.ejected_until.is_some(),
+                        })
+                    })
+                    .collect();
+                shown["ejection_overridden"] = Value::from(status.overrides);
+            }
+            shown
+        })
         .collect();
     let holds = process.steering.list(&app, now.mono);
     let next = next(&routes, &dependencies, &holds);

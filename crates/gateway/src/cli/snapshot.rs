@@ -246,9 +246,10 @@ fn line(copy: &Value) -> String {
     } else {
         format!("  [{}]", scope.join(", "))
     };
-    let stands = copy["not_servable"]
-        .as_str()
-        .map_or("stands in".to_owned(), |why| format!("would not stand in: {why}"));
+    let stands = copy["not_servable"].as_str().map_or_else(
+        || "stands in".to_owned(),
+        |why| format!("would not stand in: {why}"),
+    );
     let purged = if copy["expired"] == true {
         "  purged softly"
     } else {

@@ -37,6 +37,7 @@ pub(super) fn show(current: &Current, started: Mono) -> Reply {
         "time": rfc3339(now.wall),
         "uptime_seconds": now.mono.since(started).as_secs(),
         "state": if process.is_stopping() { "stopping" } else { "ready" },
+        "contract": process.reloads.json(),
         "routes": routes,
         "dependencies": dependencies,
         "holds": holds,

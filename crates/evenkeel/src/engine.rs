@@ -120,7 +120,9 @@ impl Engine {
         &self.0
     }
 
-    pub(crate) fn draw_seed(&self) -> u64 {
+    /// Draws the next number from the engine's seed: the beginning of randomness of one's own that a test can repeat.
+    #[must_use]
+    pub fn draw_seed(&self) -> u64 {
         self.0.seeds.lock().next_u64()
     }
 

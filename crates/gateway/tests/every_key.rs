@@ -7,6 +7,8 @@ mod caching;
 mod kit;
 #[path = "every_key/ladder.rs"]
 mod ladder;
+#[path = "every_key/late.rs"]
+mod late;
 #[path = "every_key/load.rs"]
 mod load;
 #[path = "every_key/retries.rs"]
@@ -227,6 +229,10 @@ const CHECKS: &[(&str, &str, Check)] = &[
     ("routes.match", "header", check!(header())),
     ("routes.ladder", "stale", check!(stale())),
     ("routes.ladder", "alternate", check!(ladder::alternate())),
+    ("routes", "on_timeout", check!(late::on_timeout())),
+    ("routes", "finish_within", check!(late::finish_within())),
+    ("routes", "jitter", check!(late::jitter())),
+    ("routes", "refresh_ahead", check!(late::refresh_ahead())),
     ("routes", "exercise", check!(ladder::exercise())),
     (
         "routes.ladder",

@@ -11,6 +11,7 @@ mod forwarding;
 mod gateway;
 pub mod keys;
 mod ladder;
+mod late;
 mod network;
 pub mod pattern;
 mod probe;

@@ -15,6 +15,7 @@ use super::{
     forwarding::{self, Class, OtherMethods},
     keys,
     ladder::{self, Alternate, DefaultAnswer, Known, Rung},
+    late,
     pattern::Pattern,
     reader::Fields,
     refresh, room,
@@ -159,7 +160,8 @@ pub(super) fn read(known: Known<'_>, earlier: &[Route], mut fields: Fields<'_, '
     let keeps = caching.is_some() || ladder.iter().any(|rung| matches!(rung, Rung::Stale(_)));
     let is_read = forwarding.class == Class::Read;
     let refresh = if is_read {
-        refresh::read(&mut fields)
+        let late = late::read(&mut fields, known, from.as_deref(), keeps);
+        refresh::read(&mut fields, late)
     } else {
         RefreshRules::default()
     };

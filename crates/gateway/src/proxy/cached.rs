@@ -93,6 +93,12 @@ impl Exchange {
                 };
                 held.facts.lifetime = Some(lifetime);
                 held.facts.revalidate = Some(window);
+                if decision == Decision::Fresh
+                    && let Some((copy, age)) =
+                        looked.chosen().and_then(|copy| Some((copy, copy.age(now.mono)?)))
+                {
+                    self.route.ahead.tell(&mut held.facts, (&cached.key, copy), age);
+                }
                 Some(held)
             }
             // What is kept may have changed while the dependency was asked.

@@ -52,7 +52,11 @@ impl Exchange {
         mut permit: Option<Permit<'static>>,
     ) -> Result<Reply, Trouble> {
         let began = self.route.engine.now().mono;
-        let decision = cached.first(cache, began);
+        let mut decision = cached.first(cache, began);
+        if decision == Decision::Fresh {
+            // A copy that is good is asked for by a refresh ahead of its end alone.
+            decision = Decision::StaleWhileRevalidating;
+        }
         let mut conditions = HeaderMap::new();
         let looked = &cached.looked;
         let conditional = cache.ask(looked, decision, &self.request.headers, &mut conditions);

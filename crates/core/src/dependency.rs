@@ -182,7 +182,7 @@ impl<L: Exclusive<Steering>> Dependency<L> {
     ///
     /// An attempt that is slow by its rules counts as that too, whatever else it is: see [`Dependency::slow_at`].
     /// A success of a counted pass looks at `now` only if [`Dependency::counts_by_time`]. A timeout makes the attempt
-    /// linger where a limit is learned. There, a caller who leaves after half the timeout, or after eight times the
+    /// linger where a limit is learned, unless its request [was not sent](Pass::was_not_sent). There, a caller who leaves after half the timeout, or after eight times the
     /// usual latency, is a failure: callers with little patience would hide every hang. Any other is neutral.
     pub fn settle(
         &self,
@@ -192,7 +192,9 @@ impl<L: Exclusive<Steering>> Dependency<L> {
         lane: Lane,
         now: Mono,
     ) -> Option<Transition> {
-        if let (Class::Outage(Outage::TimedOut), Some(abandoned)) = (class, &self.abandoned) {
+        if let (Class::Outage(Outage::TimedOut), false, Some(abandoned)) =
+            (class, pass.unsent, &self.abandoned)
+        {
             abandoned.add(now);
         }
         let slow = self.timed(&mut pass, class, lane, now);
@@ -249,7 +251,7 @@ impl<L: Exclusive<Steering>> Dependency<L> {
             return (if failed { Told::Failure } else { Told::Nothing }, verdict);
         }
         match class {
-            Class::Outage(Outage::TimedOut) => {
+            Class::Outage(Outage::TimedOut) if !pass.unsent => {
                 let blame = verdict == Verdict::Failure;
                 (Told::TimedOut { blame }, verdict)
             }

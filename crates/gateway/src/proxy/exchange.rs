@@ -75,6 +75,9 @@ pub(super) enum Read {
 impl Exchange {
     /// Makes the attempt; a failure is remembered for the log.
     pub(super) async fn attempt(&self, permit: Option<Permit<'static>>) -> Result<Reply, Trouble> {
+        if let Some(permit) = &permit {
+            permit.not_sent();
+        }
         self.run(permit)
             .await
             .inspect_err(|trouble| self.upstream().note(trouble))
@@ -97,7 +100,7 @@ impl Exchange {
         let head = route
             .upstream
             .send(|| {
-                self.note_connected();
+                self.note_connected(permit.as_ref());
                 forward::outgoing(
                     &self.request,
                     &self.authority,
@@ -273,9 +276,13 @@ impl Exchange {
         keep::judge(&received, &self.route.keep_if)
     }
 
-    /// Notes that a connection is there and the request is being written to it.
-    pub(super) fn note_connected(&self) {
+    /// Notes that a connection is there and the request is being written to it: a head without a body, which is with the
+    /// dependency at once.
+    pub(super) fn note_connected(&self, permit: Option<&Permit<'static>>) {
         self.connected.store(true, Ordering::Relaxed);
+        if let Some(permit) = permit {
+            permit.sent();
+        }
     }
 
     /// Tells whether the answer is for the one who asks and nobody else, as far as the request says. Where requests steer,

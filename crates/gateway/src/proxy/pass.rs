@@ -140,7 +140,14 @@ impl Shared {
         permit: Option<Permit<'static>>,
     ) -> Result<StatusCode, Trouble> {
         let passing = &self.asked.passing;
-        let Head { response, link } = self.in_time(self.sent(upload)).await?;
+        if let Some(permit) = &permit {
+            permit.not_sent();
+        }
+        let sent = self.in_time(self.sent(upload)).await;
+        if let Some(permit) = permit.as_ref().filter(|_| self.left.load(Ordering::Relaxed)) {
+            permit.sent();
+        }
+        let Head { response, link } = sent?;
         let (mut parts, body) = response.into_parts();
         framing::check(&mut parts, Asked::of(&self.asked.request.headers, false))?;
         let home = Arc::clone(&passing.upstream);

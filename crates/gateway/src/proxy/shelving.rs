@@ -3,7 +3,7 @@
 //! It exists beside the plain attempt because a 304 is an answer here, and because storing is part of the attempt.
 //! It refuses to judge headers: what may be stored and which copies a 304 speaks of, the rule book says.
 
-use std::sync::{Arc, atomic::Ordering};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use evenkeel::{
@@ -102,7 +102,7 @@ impl Exchange {
     ) -> Result<Answer, Trouble> {
         let route = &self.route;
         let sent = route.upstream.send(|| {
-            self.connected.store(true, Ordering::Relaxed);
+            self.note_connected(permit.as_ref());
             let mut outgoing = forward::outgoing(
                 &self.request,
                 &self.authority,

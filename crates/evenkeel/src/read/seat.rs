@@ -4,17 +4,32 @@
 
 use std::{pin::pin, sync::Arc};
 
-use evenkeel_core::{HoldMode, Reason, Refusal};
+use evenkeel_core::{HoldMode, Mono, Reason, Refusal, Step};
 
 use crate::{
     dependency,
     lent::Lent,
-    line::Line,
+    line::{Line, Waiter},
     parked::park,
-    read::running::Running,
+    read::{held::Moment, running::Running},
     ticket::Ticket,
     until::{Outcome, until},
 };
+
+/// Why a call goes on without a permit.
+#[derive(Debug)]
+pub(super) enum Unseated {
+    /// It was refused admission.
+    Refused(Refusal),
+    /// Something ended its wait by another step: a copy, or a hold.
+    Ended(Step),
+}
+
+impl From<Refusal> for Unseated {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
 
 impl<T, E> Running<'_, T, E>
 where
@@ -25,16 +40,17 @@ where
     pub(super) async fn seat<'d>(
         &mut self,
         dependency: Lent<'d, dependency::Inner>,
-    ) -> Result<Ticket<'d>, Refusal> {
+    ) -> Result<Ticket<'d>, Unseated> {
         let line = match &dependency.line {
             Some(line) if self.may_queue() => Arc::clone(line),
-            Some(_) | None => return self.admit(dependency),
+            Some(_) | None => return Ok(self.admit(dependency)?),
         };
-        let lets_in = dependency.seat.lets_traffic_in();
+        // Under forced-closed the breaker keeps nobody away, so it does not decide who waits either.
+        let lets_in = self.observes || dependency.seat.lets_traffic_in();
         if !lets_in || !line.is_ahead_of(self.criticality) {
             match self.admit(dependency.again()) {
                 Err(refusal) if lets_in && is_worth_waiting(&refusal) => {}
-                seated => return seated,
+                seated => return Ok(seated?),
             }
         }
         // Boxed: a wait is rare, and its state is not to be carried by every call.
@@ -45,13 +61,14 @@ where
         &mut self,
         line: &Arc<Line>,
         dependency: Lent<'d, dependency::Inner>,
-    ) -> Result<Ticket<'d>, Refusal> {
+    ) -> Result<Ticket<'d>, Unseated> {
         // What is kept free for the alternate is not for waiting.
         let ends = self.call.attempts_until().at();
         let joined = line.join(self.criticality, self.now.mono, ends);
         let Some(waiter) = joined else {
-            return Err(refused(Reason::AtCapacity));
+            return Err(refused(Reason::AtCapacity).into());
         };
+        let mut patience = self.call.slow_at();
         // A permit may have come free before it joined, and then nobody has called.
         let mut may_try = waiter.is_next();
         // Ends at the place's expiry: each turn is a call, and each call somebody's leaving.
@@ -59,45 +76,61 @@ where
             if may_try {
                 match self.admit(dependency.again()) {
                     Err(refusal) if is_worth_waiting(&refusal) => {}
-                    seated => return seated,
+                    seated => return Ok(seated?),
                 }
             }
-            let clock = &self.guard.dependency.0.engine.shared().clock;
-            let waited = {
-                let called = pin!(waiter.called());
-                let waiting = pin!(until(clock, Some(waiter.expires()), called));
-                park(&mut self.parked, waiting).await
-            };
-            self.now = self.guard.now();
-            match waited {
-                Outcome::AtOnce(()) | Outcome::Later(()) => {}
-                Outcome::OutOfTime => return Err(self.expired(&dependency)),
+            let is_called = match self.turn(&waiter, patience).await {
+                Outcome::AtOnce(()) | Outcome::Later(()) => true,
+                Outcome::OutOfTime => false,
                 Outcome::NoTimer => {
                     self.is_untimed = true;
-                    return Err(refused(Reason::AtCapacity));
+                    return Err(refused(Reason::AtCapacity).into());
+                }
+            };
+            if self.now.mono >= waiter.expires() {
+                dependency.seat.waited_in_vain(self.criticality, self.now.mono);
+                return Err(refused(Reason::QueueExpired).into());
+            }
+            if patience.is_some_and(|at| self.now.mono >= at) {
+                patience = None;
+                let facts = self.look(Moment::AfterFailure);
+                if let Some(step) = self.call.slow_in_queue(facts, self.now.mono) {
+                    return Err(Unseated::Ended(step));
                 }
             }
-            if self.now.mono >= waiter.expires() {
-                return Err(self.expired(&dependency));
+            if !is_called {
+                may_try = false;
+                continue;
             }
             if !waiter.is_up() {
-                return Err(refused(Reason::Shed));
+                return Err(refused(Reason::Shed).into());
             }
-            if let Some((mode, until)) = self.guard.look(self.now.mono)
-                && mode != HoldMode::ForcedClosed
-            {
-                return Err(Refusal {
-                    reason: Reason::Held,
-                    retry_at: Some(until),
-                });
+            if let Some(step) = self.held_meanwhile() {
+                return Err(Unseated::Ended(step));
             }
             may_try = true;
         }
     }
 
-    fn expired(&self, dependency: &dependency::Inner) -> Refusal {
-        dependency.seat.waited_in_vain(self.criticality, self.now.mono);
-        refused(Reason::QueueExpired)
+    /// Waits until the call is called, its place expires, or a copy should be looked for.
+    async fn turn(&mut self, waiter: &Waiter, patience: Option<Mono>) -> Outcome<()> {
+        let ends = patience.map_or(waiter.expires(), |at| at.min(waiter.expires()));
+        let clock = &self.guard.dependency.0.engine.shared().clock;
+        let called = pin!(waiter.called());
+        let waiting = pin!(until(clock, Some(ends), called));
+        let waited = park(&mut self.parked, waiting).await;
+        self.now = self.guard.now();
+        waited
+    }
+
+    /// Takes over the hold that is in force now; a step where it ends the call.
+    fn held_meanwhile(&mut self) -> Option<Step> {
+        let hold = self.guard.look(self.now.mono);
+        let mode = hold.map(|(mode, _)| mode);
+        self.observes = mode.is_some_and(HoldMode::lets_ask);
+        let step = self.call.hold_now(mode)?;
+        self.retry_at = hold.and_then(|(_, until)| (until < Mono::END).then_some(until));
+        Some(step)
     }
 }
 

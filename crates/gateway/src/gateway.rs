@@ -8,10 +8,11 @@ use evenkeel::{Engine, Problems};
 use tokio::{net::TcpListener, task::JoinHandle};
 
 use crate::{
-    admin,
+    admin::{Admin, Token},
     config::{self, Contract},
     proxy::{App, Connections, Current, Limits, SWEEP_EVERY, Stop, serve, serve_with},
-    telemetry::{AccessLog, Log, Metrics},
+    steering,
+    telemetry::{AccessLog, LOOK_EVERY, Level, Log, Metrics},
 };
 
 /// Connections to the administration port at once.
@@ -23,6 +24,7 @@ pub struct Gateway {
     current: Arc<Current>,
     address: SocketAddr,
     admin: SocketAddr,
+    metrics: Option<SocketAddr>,
     stop: Arc<Stop>,
     connections: Connections,
     serving: JoinHandle<()>,
@@ -36,6 +38,8 @@ pub enum StartError {
     Contract(Problems),
     /// An address could not be bound.
     Bind(SocketAddr, io::Error),
+    /// The token for changes could not be read.
+    Token(String),
     /// The access log could not be opened.
     AccessLog(config::AccessLog, io::Error),
 }
@@ -47,6 +51,11 @@ impl fmt::Display for StartError {
             Self::Bind(address, error) => write!(
                 f,
                 "cannot listen on {address}: {error}; choose a free address of this machine"
+            ),
+            Self::Token(error) => write!(
+                f,
+                "cannot use gateway.admin_token_file: {error}; write a token of at least 16 characters to the file, as \
+                 `openssl rand -hex 32` makes one, and let this user read it"
             ),
             Self::AccessLog(named, error) => write!(
                 f,
@@ -60,6 +69,7 @@ impl std::error::Error for StartError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Contract(problems) => Some(problems),
+            Self::Token(_) => None,
             Self::Bind(_, error) | Self::AccessLog(_, error) => Some(error),
         }
     }
@@ -86,6 +96,13 @@ impl Gateway {
         app.access =
             AccessLog::open(access, engine).map_err(|error| StartError::AccessLog(access.clone(), error))?;
         let current = Arc::new(Current::new(app));
+        let settings = &contract.gateway.steering;
+        if let Some(state) = &settings.state {
+            let process = current.process();
+            let now = engine.now();
+            process.steering.open(state, now, &process.log);
+            process.steering.carry(&current.app(), now, || ());
+        }
         let (listener, address) = bind(contract.gateway.listen).await?;
         let (admin_listener, admin) = bind(contract.gateway.admin).await?;
         let stop = Arc::new(Stop::default());
@@ -96,23 +113,54 @@ impl Gateway {
             connections.clone(),
             Arc::clone(&stop),
         ));
-        let metrics = Arc::new(Metrics::new(&current, &connections));
+        let metrics = Metrics::new(&current, &connections);
+        let token = Token::of(settings.admin_token_file.as_deref(), admin)
+            .map_err(|error| StartError::Token(error.to_string()))?;
+        if let Some(why) = token.missing() {
+            let log = &current.process().log;
+            log.note(Level::Warn, "no-admin-token", &[("error", why)]);
+        }
+        let administered = Arc::new(Admin::new(&current, metrics, token));
+        let readers = Arc::clone(&administered);
         let admin_serving = tokio::spawn(serve_with(
             admin_listener,
             current.process().log.clone(),
             limits,
             Connections::new(ADMIN_CONNECTIONS),
             Arc::clone(&stop),
-            move |request| admin::answer(request, &metrics),
+            move |peer, request| {
+                let administered = Arc::clone(&administered);
+                async move { administered.answer(peer, request).await }
+            },
         ));
-        let others = vec![
+        let metrics = match settings.metrics {
+            None => None,
+            Some(wanted) => {
+                let (listener, address) = bind(wanted).await?;
+                let reader = tokio::spawn(serve_with(
+                    listener,
+                    current.process().log.clone(),
+                    limits,
+                    Connections::new(ADMIN_CONNECTIONS),
+                    Arc::clone(&stop),
+                    move |_, request| std::future::ready(readers.answer_reader(&request)),
+                ));
+                Some((reader, address))
+            }
+        };
+        let (reading, metrics) = metrics.unzip();
+        let mut others = vec![
             admin_serving,
             tokio::spawn(every(SWEEP_EVERY, Arc::clone(&current), App::sweep)),
+            tokio::spawn(steering::watch(Arc::clone(&current))),
+            tokio::spawn(every(LOOK_EVERY, Arc::clone(&current), App::look)),
         ];
+        others.extend(reading);
         Ok(Self {
             current,
             address,
             admin,
+            metrics,
             stop,
             connections,
             serving,
@@ -130,6 +178,12 @@ impl Gateway {
     #[must_use]
     pub const fn admin_address(&self) -> SocketAddr {
         self.admin
+    }
+
+    /// Returns where metrics are read beside the administration port, if the contract says so.
+    #[must_use]
+    pub const fn metrics_address(&self) -> Option<SocketAddr> {
+        self.metrics
     }
 
     /// Returns where its lines go.
@@ -151,6 +205,7 @@ impl Gateway {
     /// Stops: no new connections, answers under way are finished for as long as `drain`, and the rest is left to
     /// the end of the runtime. `true` if nothing was left.
     pub async fn stop(self, drain: Duration) -> bool {
+        self.current.process().note_stopping();
         self.stop.tell();
         self.connections.drained(drain).await
     }

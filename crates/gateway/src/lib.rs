@@ -7,16 +7,20 @@
 //! |---|---|
 //! | [`config`] | the contract file: every problem at once, with its line |
 //! | [`proxy`] | from a request to its answer |
+//! | [`admin`] | what operators see and steer |
 //! | [`telemetry`] | series and log lines |
+//! | [`alerts`] | rules of Prometheus made of a contract, and their tests |
 //! | [`cli`] | the verbs of the `evenkeel` program |
 //! | [`demo`] | what an outage looks like with and without a ladder |
 
-mod admin;
+pub mod admin;
+pub mod alerts;
 pub mod cli;
 pub mod config;
 pub mod demo;
 mod gateway;
 pub mod proxy;
+pub mod steering;
 pub mod telemetry;
 
 pub use gateway::{Gateway, StartError, workers};

@@ -1,6 +1,8 @@
 //! Every key of a contract is flipped, and something else happens.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
+#[path = "every_key/addresses.rs"]
+mod addresses;
 #[path = "every_key/caching.rs"]
 mod caching;
 #[path = "e2e/kit.rs"]
@@ -11,10 +13,14 @@ mod ladder;
 mod late;
 #[path = "every_key/load.rs"]
 mod load;
+#[path = "every_key/meaning.rs"]
+mod meaning;
 #[path = "every_key/retries.rs"]
 mod retries;
 #[path = "every_key/room.rs"]
 mod room;
+#[path = "every_key/steering.rs"]
+mod steering;
 
 use std::{collections::BTreeSet, future::Future, pin::Pin, process::Command, time::Duration};
 
@@ -43,8 +49,60 @@ const CHECKS: &[(&str, &str, Check)] = &[
     ("gateway", "drain", check!(drain())),
     ("gateway", "access_log", check!(access_log())),
     ("gateway", "trusted_peers", check!(trusted_peers())),
+    ("gateway", "state", check!(steering::state())),
+    (
+        "gateway",
+        "admin_token_file",
+        check!(steering::admin_token_file()),
+    ),
+    ("gateway", "metrics", check!(steering::metrics())),
     ("resources.<name>", "concurrency", check!(resource())),
     ("dependencies.<name>", "urls", check!(urls())),
+    ("dependencies.<name>", "urls", check!(addresses::urls())),
+    ("dependencies.<name>", "classify", check!(meaning::classify())),
+    ("dependencies.<name>", "classes", check!(meaning::ladder())),
+    ("dependencies.<name>.classes", "outage", check!(meaning::outage())),
+    (
+        "dependencies.<name>.classes",
+        "refusal",
+        check!(meaning::refusal()),
+    ),
+    ("dependencies.<name>.classes", "gone", check!(meaning::gone())),
+    ("dependencies.<name>.classes", "busy", check!(meaning::busy())),
+    (
+        "dependencies.<name>.classes.<class>",
+        "breaker",
+        check!(meaning::breaker()),
+    ),
+    (
+        "dependencies.<name>.classes.<class>",
+        "ladder",
+        check!(meaning::ladder()),
+    ),
+    ("dependencies.<name>", "balance", check!(addresses::balance())),
+    ("dependencies.<name>", "eject", check!(addresses::eject())),
+    (
+        "dependencies.<name>.eject",
+        "consecutive",
+        check!(addresses::consecutive()),
+    ),
+    ("dependencies.<name>.eject", "for", check!(addresses::lasts())),
+    (
+        "dependencies.<name>.eject",
+        "for_max",
+        check!(addresses::lasts_at_most()),
+    ),
+    ("dependencies.<name>.eject", "jitter", check!(addresses::jitter())),
+    (
+        "dependencies.<name>.eject",
+        "max_share",
+        check!(addresses::max_share()),
+    ),
+    (
+        "dependencies.<name>.eject",
+        "statuses",
+        check!(addresses::statuses()),
+    ),
     ("dependencies.<name>", "uses", check!(resource())),
     ("dependencies.<name>", "timeout", check!(timeout())),
     ("dependencies.<name>", "concurrency", check!(concurrency())),

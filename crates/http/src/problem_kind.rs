@@ -48,6 +48,14 @@ pub enum ProblemKind {
     NoSuchRoute,
     /// The administration port is asked under a name that is not its own.
     WrongHost,
+    /// The administration port is asked for a change without its token.
+    TokenMissing,
+    /// A page of another origin asks the administration port for a change.
+    CrossOrigin,
+    /// The administration port is asked about something that is not there.
+    NotThere,
+    /// What is asked of the administration port is against the contract.
+    NotPermitted,
     /// The route does not cover the method.
     MethodNotAllowed,
     /// No route of this gateway takes the method.
@@ -73,7 +81,7 @@ struct Row {
 
 impl ProblemKind {
     /// Every kind, in the order of the reference page.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 28] = [
         Self::BreakerOpen,
         Self::ProbeFailed,
         Self::AtCapacity,
@@ -92,6 +100,10 @@ impl ProblemKind {
         Self::BadRequest,
         Self::NoSuchRoute,
         Self::WrongHost,
+        Self::TokenMissing,
+        Self::CrossOrigin,
+        Self::NotThere,
+        Self::NotPermitted,
         Self::MethodNotAllowed,
         Self::MethodNotImplemented,
         Self::RequestTimedOut,
@@ -284,6 +296,38 @@ impl ProblemKind {
                 title: "Nothing is served here under this host name",
                 meaning: "The administration port answers to IP addresses and to `localhost`, so that no page in a \
                           browser can read it under a name of its own. Use one of these.",
+                retry_after: false,
+            },
+            Self::TokenMissing => Row {
+                word: "token-missing",
+                status: StatusCode::UNAUTHORIZED,
+                title: "This needs the token of the administration port",
+                meaning: "Changes, and reading what is kept, need `Authorization: Bearer` with the token of this \
+                          gateway. The command line of the same user on the same machine finds it by itself.",
+                retry_after: false,
+            },
+            Self::CrossOrigin => Row {
+                word: "cross-origin",
+                status: StatusCode::FORBIDDEN,
+                title: "A page from elsewhere may not change anything here",
+                meaning: "A browser said that the request comes from a page of another origin.",
+                retry_after: false,
+            },
+            Self::NotThere => Row {
+                word: "not-there",
+                status: StatusCode::NOT_FOUND,
+                title: "What was named is not there",
+                meaning: "The administration port knows no route, dependency, hold or copy of this name. `detail` says \
+                          which there are.",
+                retry_after: false,
+            },
+            Self::NotPermitted => Row {
+                word: "not-permitted",
+                status: StatusCode::UNPROCESSABLE_ENTITY,
+                title: "The contract does not permit this",
+                meaning: "What was asked of the administration port does not suit what it was asked for: a hold that \
+                          would serve old data where only exact answers are allowed, say. `detail` says what is \
+                          permitted. Nothing was changed.",
                 retry_after: false,
             },
             Self::MethodNotAllowed => Row {

@@ -12,6 +12,7 @@ mod draws;
 mod exercise;
 mod finish;
 mod held;
+mod look;
 mod owned;
 mod refresh;
 mod repeat;
@@ -19,6 +20,7 @@ mod running;
 mod seat;
 mod shared;
 mod slow;
+mod succession;
 mod terms;
 
 use std::{fmt, marker::PhantomData, pin::pin, sync::Arc, time::SystemTime};

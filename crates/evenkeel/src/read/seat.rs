@@ -31,6 +31,22 @@ impl From<Refusal> for Unseated {
     }
 }
 
+/// What ended the wait in one queue without a permit.
+enum Waited {
+    Unseated(Unseated),
+    /// Another source has taken over, where others wait, or nobody.
+    Moved {
+        /// When its wait ends.
+        until: Mono,
+    },
+}
+
+impl<U: Into<Unseated>> From<U> for Waited {
+    fn from(why: U) -> Self {
+        Self::Unseated(why.into())
+    }
+}
+
 impl<T, E> Running<'_, T, E>
 where
     T: Clone + Send + Sync + 'static,
@@ -41,6 +57,7 @@ where
         &mut self,
         dependency: Lent<'d, dependency::Inner>,
     ) -> Result<Ticket<'d>, Unseated> {
+        let dependency = dependency::Inner::newest(dependency);
         let line = match &dependency.line {
             Some(line) if self.may_queue() => Arc::clone(line),
             Some(_) | None => return Ok(self.admit(dependency)?),
@@ -54,21 +71,48 @@ where
             }
         }
         // Boxed: a wait is rare, and its state is not to be carried by every call.
-        Box::pin(self.queued(&line, dependency)).await
+        Box::pin(self.queued(line, dependency)).await
     }
 
     async fn queued<'d>(
         &mut self,
-        line: &Arc<Line>,
-        dependency: Lent<'d, dependency::Inner>,
+        mut line: Arc<Line>,
+        mut dependency: Lent<'d, dependency::Inner>,
     ) -> Result<Ticket<'d>, Unseated> {
         // What is kept free for the alternate is not for waiting.
-        let ends = self.call.attempts_until().at();
+        let mut ends = self.call.attempts_until().at();
+        // Ends with the first place's time: another source that takes over gives no more of it.
+        loop {
+            let waited = self.wait_in(&line, &dependency, ends).await;
+            let until = match waited {
+                Ok(ticket) => return Ok(ticket),
+                Err(Waited::Unseated(why)) => return Err(why),
+                Err(Waited::Moved { until }) => until,
+            };
+            ends = Some(until);
+            dependency = dependency::Inner::newest(dependency);
+            match self.admit(dependency.again()) {
+                Err(refusal) if is_worth_waiting(&refusal) => {}
+                seated => return Ok(seated?),
+            }
+            line = match &dependency.line {
+                Some(line) => Arc::clone(line),
+                None => return Err(refused(Reason::AtCapacity).into()),
+            };
+        }
+    }
+
+    async fn wait_in<'d>(
+        &mut self,
+        line: &Arc<Line>,
+        dependency: &Lent<'d, dependency::Inner>,
+        ends: Option<Mono>,
+    ) -> Result<Ticket<'d>, Waited> {
         let joined = line.join(self.criticality, self.now.mono, ends);
         let Some(waiter) = joined else {
             return Err(refused(Reason::AtCapacity).into());
         };
-        let mut patience = self.call.slow_at();
+        let mut patience = self.call.slow_at().filter(|at| *at > self.now.mono);
         // A permit may have come free before it joined, and then nobody has called.
         let mut may_try = waiter.is_next();
         // Ends at the place's expiry: each turn is a call, and each call somebody's leaving.
@@ -76,7 +120,8 @@ where
             if may_try {
                 match self.admit(dependency.again()) {
                     Err(refusal) if is_worth_waiting(&refusal) => {}
-                    seated => return Ok(seated?),
+                    Err(refusal) => return Err(refusal.into()),
+                    Ok(ticket) => return Ok(ticket),
                 }
             }
             let is_called = match self.turn(&waiter, patience).await {
@@ -95,20 +140,28 @@ where
                 patience = None;
                 let facts = self.look(Moment::AfterFailure);
                 if let Some(step) = self.call.slow_in_queue(facts, self.now.mono) {
-                    return Err(Unseated::Ended(step));
+                    return Err(Unseated::Ended(step).into());
                 }
             }
+            may_try = is_called;
             if !is_called {
-                may_try = false;
                 continue;
             }
             if !waiter.is_up() {
                 return Err(refused(Reason::Shed).into());
             }
             if let Some(step) = self.held_meanwhile() {
-                return Err(Unseated::Ended(step));
+                return Err(Unseated::Ended(step).into());
             }
-            may_try = true;
+            if dependency::Inner::newest(dependency.again())
+                .line
+                .as_ref()
+                .is_none_or(|now| !Arc::ptr_eq(now, line))
+            {
+                return Err(Waited::Moved {
+                    until: waiter.expires(),
+                });
+            }
         }
     }
 

@@ -1,83 +1,189 @@
-//! Decides what the administration port answers: metrics, alive, ready.
+//! Decides what the administration port answers: which address is whose, and who may change something there.
 //! It exists on a listener of its own, loopback by default, so that nothing of it is reachable where traffic is.
-//! It refuses to change anything, it is read-only; and to be reached under names that others control.
+//! It refuses changes without the token; to be reached under names that others control; and to do the work itself:
+//! each address has a file.
+//!
+//! A further address is a row in [`ENDPOINTS`], an arm in [`Admin::dispatch`] and a file with a function that takes
+//! [`Admin`] and [`Asked`]. Token, host, method, size and time are checked before that function is called.
 
-use std::net::IpAddr;
+mod asked;
+mod door;
+mod health;
+mod hold;
+mod reply;
+mod status;
+mod token;
+
+use std::{net::SocketAddr, sync::Arc};
 
 use bytes::Bytes;
-use evenkeel_http::problem::{Problem, ProblemKind};
-use http::{
-    HeaderValue, Method, Request, Response, StatusCode,
-    header::{ALLOW, CONTENT_TYPE},
-    uri::Authority,
-};
+use evenkeel::Mono;
+use evenkeel_http::problem::ProblemKind;
+use http::{Method, Request, Response, header::CONTENT_TYPE};
 use http_body_util::Full;
+use hyper::body::Incoming;
 
-use crate::{proxy::of_request, telemetry::Metrics};
+pub use token::{TOKEN_MIN, places, read as read_token};
 
-/// Answers one request of the administration port.
-pub(crate) fn answer<B>(request: &Request<B>, metrics: &Metrics) -> Response<Full<Bytes>> {
-    if !is_addressed_here(request) {
-        return wrong_host();
+pub(crate) use token::Token;
+
+use self::{
+    asked::Asked,
+    reply::{Refused, Reply},
+};
+use crate::{proxy::Current, telemetry::Metrics};
+
+/// One address of the administration port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Endpoint {
+    /// The method that it takes; HEAD is taken where GET is.
+    pub method: &'static str,
+    /// Its path.
+    pub path: &'static str,
+    /// It needs the token.
+    pub token: bool,
+    /// The most bytes of the body that it takes.
+    pub body_max: usize,
+    /// What it is for, in one sentence without a full stop.
+    pub what: &'static str,
+}
+
+const fn read(path: &'static str, what: &'static str) -> Endpoint {
+    Endpoint {
+        method: "GET",
+        path,
+        token: false,
+        body_max: 0,
+        what,
     }
-    if request.method() != Method::GET && request.method() != Method::HEAD {
-        let mut response = text(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD\n".to_owned());
-        response
-            .headers_mut()
-            .insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
-        return response;
+}
+
+const fn change(path: &'static str, what: &'static str) -> Endpoint {
+    Endpoint {
+        method: "POST",
+        token: true,
+        body_max: COMMAND_MAX,
+        ..read(path, what)
     }
-    match request.uri().path() {
-        "/metrics" => {
-            let mut response = text(StatusCode::OK, metrics.text());
-            let format = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
-            response.headers_mut().insert(CONTENT_TYPE, format);
-            response
+}
+
+/// The most bytes of what a change needs to be told.
+const COMMAND_MAX: usize = 16 << 10;
+
+/// Every address, in the order of the reference page.
+pub const ENDPOINTS: &[Endpoint] = &[
+    read("/livez", "200 while the process can answer at all"),
+    read(
+        "/readyz",
+        "200 while it takes traffic, also when everything it asks is down; 503 while it stops",
+    ),
+    read("/metrics", "every series, in the text format of Prometheus"),
+    read(
+        "/status",
+        "what is degraded, since when, how old, what is held, and what happens next",
+    ),
+    read("/holds", "the holds in force, with author, reason and end"),
+    change("/hold", "puts a hold on a route or a dependency"),
+    change("/release", "takes a hold off"),
+    change(
+        "/reset",
+        "closes a breaker and lets traffic back from the first stage of the ramp",
+    ),
+];
+
+/// What the administration port works on.
+#[derive(Debug)]
+pub(crate) struct Admin {
+    current: Arc<Current>,
+    metrics: Metrics,
+    token: Token,
+    started: Mono,
+}
+
+impl Admin {
+    pub(crate) fn new(current: &Arc<Current>, metrics: Metrics, token: Token) -> Self {
+        Self {
+            current: Arc::clone(current),
+            metrics,
+            token,
+            started: current.process().engine.now().mono,
         }
-        // Both are about this process: a dependency that is down makes answers worse, not the gateway unready.
-        "/livez" => text(StatusCode::OK, "live\n".to_owned()),
-        "/readyz" => text(StatusCode::OK, "ready\n".to_owned()),
-        _ => text(
-            StatusCode::NOT_FOUND,
-            "known: /metrics, /livez, /readyz\n".to_owned(),
-        ),
     }
-}
 
-/// Tells whether a request names an IP address or `localhost`.
-///
-/// A page in a browser can have its own name resolve to this address and then read what is here; the name it used
-/// stands in `Host`. IP addresses cannot be taken over in this way.
-fn is_addressed_here<B>(request: &Request<B>) -> bool {
-    let Ok(authority) = of_request(request.uri(), request.headers()) else {
-        return false;
-    };
-    let Ok(authority) = Authority::try_from(authority.as_bytes()) else {
-        return false;
-    };
-    let host = authority.host();
-    host.eq_ignore_ascii_case("localhost")
-        || host
-            .trim_start_matches('[')
-            .trim_end_matches(']')
-            .parse::<IpAddr>()
-            .is_ok()
-}
+    /// Answers one request.
+    pub(crate) async fn answer(&self, peer: SocketAddr, request: Request<Incoming>) -> Response<Full<Bytes>> {
+        match self.checked(peer, request).await {
+            Ok(reply) => reply.response(),
+            Err(refused) => refused.response(),
+        }
+    }
 
-fn wrong_host() -> Response<Full<Bytes>> {
-    let problem = Problem::new(ProblemKind::WrongHost);
-    let mut response = Response::new(Full::new(Bytes::from(problem.to_json() + "\n")));
-    *response.status_mut() = problem.status();
-    problem.set_headers(response.headers_mut());
-    response
-}
+    /// Answers one request of the port that has nothing but numbers and health. Whoever opened it to others has named
+    /// it as he liked, so the name is not looked at.
+    pub(crate) fn answer_reader(&self, request: &Request<Incoming>) -> Response<Full<Bytes>> {
+        let asked = request
+            .uri()
+            .query()
+            .is_some_and(|query| query.split('&').any(|one| one == "verbose"));
+        match (request.method(), request.uri().path()) {
+            (&(Method::GET | Method::HEAD), "/metrics") => self.numbers().response(),
+            (&(Method::GET | Method::HEAD), "/livez") => health::live().response(),
+            (&(Method::GET | Method::HEAD), "/readyz") => {
+                health::ready(self.current.process(), asked).response()
+            }
+            (_, "/metrics" | "/livez" | "/readyz") => Refused::nowhere(&[&ENDPOINTS[0]]).response(),
+            (_, _) => {
+                Refused::because(ProblemKind::NoSuchRoute, "known: /livez, /readyz, /metrics").response()
+            }
+        }
+    }
 
-fn text(status: StatusCode, body: String) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::new(Bytes::from(body)));
-    *response.status_mut() = status;
-    response.headers_mut().insert(
-        CONTENT_TYPE,
-        HeaderValue::from_static("text/plain; charset=utf-8"),
-    );
-    response
+    fn numbers(&self) -> Reply {
+        let format = http::HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+        Reply::text(self.metrics.text()).with(CONTENT_TYPE, format)
+    }
+
+    /// Lets through what may be asked, in this order: under an own name, of a known address, by a method that it
+    /// takes, with the token, and not by a page of somebody else.
+    async fn checked(&self, peer: SocketAddr, request: Request<Incoming>) -> Result<Reply, Refused> {
+        if !door::is_addressed_here(&request) {
+            return Err(Refused::plain(ProblemKind::WrongHost));
+        }
+        let path = request.uri().path().to_owned();
+        let at: Vec<&Endpoint> = ENDPOINTS.iter().filter(|known| known.path == path).collect();
+        let method = if request.method() == Method::HEAD {
+            "GET"
+        } else {
+            request.method().as_str()
+        };
+        let Some(endpoint) = at.iter().find(|known| known.method == method) else {
+            return Err(Refused::nowhere(&at));
+        };
+        if endpoint.method != "GET" {
+            door::is_no_foreign_page(&request)?;
+        }
+        if endpoint.token {
+            self.token.opens(request.headers())?;
+        }
+        let asked = Asked::read(peer, request, endpoint.body_max).await?;
+        self.dispatch(endpoint, &asked).await
+    }
+
+    async fn dispatch(&self, endpoint: &Endpoint, asked: &Asked) -> Result<Reply, Refused> {
+        match (endpoint.method, endpoint.path) {
+            ("GET", "/livez") => Ok(health::live()),
+            ("GET", "/readyz") => Ok(health::ready(
+                self.current.process(),
+                asked.parameter("verbose").is_some(),
+            )),
+            ("GET", "/metrics") => Ok(self.numbers()),
+            ("GET", "/status") => Ok(status::show(&self.current, self.started)),
+            ("GET", "/holds") => Ok(hold::list(&self.current)),
+            ("POST", "/hold") => hold::hold(&self.current, asked).await,
+            ("POST", "/release") => hold::release(&self.current, asked).await,
+            ("POST", "/reset") => hold::reset(&self.current, asked).await,
+            // Unreachable while every row has an arm; a test asks for each.
+            (_, _) => Err(Refused::nowhere(&[])),
+        }
+    }
 }

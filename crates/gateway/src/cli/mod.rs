@@ -2,10 +2,18 @@
 //! It exists so that parsing, help and meaning come from one definition.
 //! It refuses to do the work itself: each verb has a file.
 
+mod alerts;
 mod check;
 mod demo;
+mod explain;
 mod files;
+mod hold;
+mod remote;
+mod schema;
+mod screen;
 mod serve;
+mod status;
+mod steer;
 
 use std::{ffi::OsString, io::Write as _, path::PathBuf, process::ExitCode};
 
@@ -43,11 +51,62 @@ address in use.")]
     #[command(after_help = "\
 Examples:
   evenkeel check contract.toml
+  evenkeel check --strict contract.toml    warnings are problems
+  evenkeel check --json contract.toml      a list for programs, see docs/reference/check.md
 
-Exit status: 0 no problem, 1 problems, 2 the file cannot be read.")]
+Exit status: 0 no problem (there may be warnings), 1 problems, 2 the file cannot be read.")]
     Check {
         /// The contract file
         contract: PathBuf,
+        /// Print a JSON list instead of text
+        #[arg(long)]
+        json: bool,
+        /// Make every warning a problem
+        #[arg(long)]
+        strict: bool,
+    },
+    /// Say what is meant by the code of a problem, and show it mended
+    #[command(after_help = "\
+Examples:
+  evenkeel explain stale-without-limit
+  evenkeel explain                         every code there is
+
+Exit status: 0 explained, 2 there is no such code.")]
+    Explain {
+        /// The word in the brackets of a problem or warning
+        code: Option<String>,
+    },
+    /// Print the JSON Schema of contracts, for editors
+    #[command(after_help = "\
+Examples:
+  evenkeel schema > contract.schema.json
+  #:schema contract.schema.json            the first line of a contract, for Taplo and editors that use it
+
+Exit status: 0 printed.")]
+    Schema,
+    #[command(flatten)]
+    Steer(steer::Verb),
+    /// Write the alerts of a contract as rules for Prometheus
+    #[command(after_help = "\
+Examples:
+  evenkeel alerts contract.toml > evenkeel.rules.yml
+  evenkeel alerts contract.toml --tests > evenkeel.rules_test.yml
+  promtool test rules evenkeel.rules_test.yml
+
+Each alert says what users get, what to do, and where it is explained: docs/guide/alerts.md
+Exit status: 0 written, 2 the contract cannot be read or has problems.")]
+    Alerts {
+        /// The contract file
+        contract: PathBuf,
+        /// Write the tests of the rules instead, for promtool test rules
+        #[arg(long)]
+        tests: bool,
+        /// How often Prometheus asks: whole seconds, 1s to 5m; 15s if left out
+        #[arg(long, value_name = "SPAN")]
+        scrape_interval: Option<String>,
+        /// The rule file that the tests name
+        #[arg(long, value_name = "FILE", default_value = "evenkeel.rules.yml")]
+        rules: String,
     },
     /// Watch an outage with and without a ladder, on this machine, in a few seconds
     #[command(after_help = "\
@@ -74,7 +133,27 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     match Arguments::try_parse_from(arguments) {
         Ok(arguments) => match arguments.verb {
             Verb::Serve { contract } => serve::run(&contract),
-            Verb::Check { contract } => check::run(&contract),
+            Verb::Steer(verb) => verb.run(),
+            Verb::Check {
+                contract,
+                json,
+                strict,
+            } => check::run(&contract, check::How { json, strict }),
+            Verb::Schema => schema::run(),
+            Verb::Explain { code } => explain::run(code.as_deref()),
+            Verb::Alerts {
+                contract,
+                tests,
+                scrape_interval,
+                rules,
+            } => alerts::run(
+                &contract,
+                &alerts::What {
+                    tests,
+                    every: scrape_interval,
+                    rules,
+                },
+            ),
             Verb::Demo { json, without_stale } => demo::run(json, without_stale),
         },
         Err(error) => {

@@ -3,7 +3,7 @@
 //! It refuses nothing by itself; the reader refuses what is not listed here.
 
 /// Keys at the top of the file.
-pub const ROOT: &[&str] = &["gateway", "resources", "dependencies", "routes"];
+pub const ROOT: &[&str] = &["include", "gateway", "resources", "dependencies", "routes"];
 /// Keys of `[gateway]`.
 pub const GATEWAY: &[&str] = &[
     "listen",
@@ -15,12 +15,17 @@ pub const GATEWAY: &[&str] = &[
     "drain",
     "access_log",
     "trusted_peers",
+    "state",
+    "admin_token_file",
+    "metrics",
 ];
 /// Keys of `[resources.<name>]`.
 pub const RESOURCE: &[&str] = &["concurrency"];
 /// Keys of `[dependencies.<name>]`.
 pub const DEPENDENCY: &[&str] = &[
     "urls",
+    "balance",
+    "eject",
     "uses",
     "timeout",
     "concurrency",
@@ -32,8 +37,16 @@ pub const DEPENDENCY: &[&str] = &[
     "queue",
     "abandoned",
     "resend",
+    "classify",
+    "classes",
     "rewrite",
 ];
+/// Keys of `eject`.
+pub const EJECT: &[&str] = &["consecutive", "for", "for_max", "jitter", "max_share", "statuses"];
+/// Keys of `classes`.
+pub const CLASSES: &[&str] = &["outage", "refusal", "gone", "busy"];
+/// Keys of one class of `classes`.
+pub const CLASS: &[&str] = &["breaker", "ladder"];
 /// Keys of `rewrite`.
 pub const REWRITE: &[&str] = &[
     "host",
@@ -114,6 +127,8 @@ pub const ROUTE: &[&str] = &[
 pub const MATCH: &[&str] = &["path", "host", "method", HEADER];
 /// The key of `match` that is a table of fields.
 pub const HEADER: &str = "header";
+/// The keys whose tables have free names in them: `env` and `file` are names there, and no references.
+pub const FREE_NAMES: &[&str] = &[HEADER, "set_request", "set_response"];
 /// Keys of one rung of `ladder`; exactly one of them.
 pub const RUNG: &[&str] = &["stale", "alternate", "default"];
 /// Keys of the `default` rung.
@@ -126,12 +141,15 @@ pub const ALL: &[(&str, &[&str])] = &[
     ("gateway", GATEWAY),
     ("resources.<name>", RESOURCE),
     ("dependencies.<name>", DEPENDENCY),
+    ("dependencies.<name>.eject", EJECT),
     ("dependencies.<name>.breaker", BREAKER),
     ("dependencies.<name>.probe", PROBE),
     ("dependencies.<name>.ramp", RAMP),
     ("dependencies.<name>.learned_limit", LEARNED_LIMIT),
     ("dependencies.<name>.retry", RETRY),
     ("dependencies.<name>.queue", QUEUE),
+    ("dependencies.<name>.classes", CLASSES),
+    ("dependencies.<name>.classes.<class>", CLASS),
     ("dependencies.<name>.rewrite", REWRITE),
     ("routes", ROUTE),
     ("routes.match", MATCH),

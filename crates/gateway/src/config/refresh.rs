@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use evenkeel_core::RefreshRules;
+use evenkeel_core::{RefreshRules, codes};
 
 use super::{
     Dependency, Route,
@@ -35,7 +35,8 @@ pub(super) fn check_beside(reader: &mut Reader<'_>, place: &str, route: &Route, 
     if dependency.timeout <= soft {
         let place = format!("{place}.soft_timeout");
         let span = reader.places.find(&place).unwrap_or_default();
-        reader.problem(
+        reader.lint(
+            codes::TIMES_CONFLICT,
             &place,
             span,
             &format!(

@@ -2,14 +2,10 @@
 //! It exists so that everything is built, or refused with every problem, before the first connection is taken.
 //! It refuses to open sockets; the server does.
 
-use std::{
-    net::IpAddr,
-    sync::{Arc, atomic::Ordering},
-    time::Duration,
-};
+use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use evenkeel::{BreakerBuilder, Dependency, Engine, Problems, Resource, http::Shelf};
-use evenkeel_core::{BreakerRules, OpenFor};
+use evenkeel_core::{BalanceStatus, BreakerRules, OpenFor};
 use evenkeel_http::hop::Via;
 
 use super::{
@@ -19,12 +15,13 @@ use super::{
     passing::Passing,
     process::Process,
     route::{Common, Route},
+    seat::Spreading,
     served::{AllServed, Served},
     upstream::Upstream,
 };
 use crate::{
     config::{self, Breaker, Class, Contract, Network},
-    telemetry::{AccessLog, Blame, Outages},
+    telemetry::{self, AccessLog, Blame, Outages},
 };
 
 /// A gateway without its sockets, as one contract wants it.
@@ -161,6 +158,32 @@ impl App {
             .cloned()
     }
 
+    /// Returns the dependency that a route asks.
+    pub(crate) fn asks(&self, route: &str) -> Option<String> {
+        let reads = self.routes.iter().find(|one| &*one.name == route);
+        let passes = self.passes.iter().find(|one| &*one.name == route);
+        let dependency = reads
+            .map(|one| one.guard.dependency())
+            .or_else(|| passes.map(|one| one.guard.dependency()));
+        dependency.map(|one| one.name().to_owned())
+    }
+
+    /// Returns what can be held, as it is named.
+    pub(crate) fn target_names(&self) -> Vec<String> {
+        let routes = self.route_names().into_iter().map(|name| format!("route {name}"));
+        let dependencies = self
+            .dependencies
+            .iter()
+            .map(|(one, _)| format!("dependency {}", one.name()));
+        routes.chain(dependencies).collect()
+    }
+
+    /// Returns the names of all routes, in the order of the contract.
+    pub(crate) fn route_names(&self) -> Vec<String> {
+        let named = self.served.list.iter().filter_map(Served::name);
+        named.map(|name| name.to_string()).collect()
+    }
+
     /// Returns how many connections to this dependency are idle.
     #[must_use]
     pub fn idle_connections(&self, name: &str) -> usize {
@@ -203,6 +226,25 @@ impl App {
                 self.process.log.line(&line);
             }
         }
+        let now = self.process.engine.now();
+        for (route, turn) in self.process.standing.turned() {
+            self.process.log.line(&telemetry::told(&route, &turn, now));
+        }
+        for (dependency, upstream) in &self.dependencies {
+            for (at, event) in upstream.spreading().map(Spreading::take_news).unwrap_or_default() {
+                let line =
+                    telemetry::address_line(dependency.name(), upstream.labels(), now.wall_of(at), event);
+                self.process.log.line(&line);
+            }
+        }
+    }
+
+    /// Returns what the addresses of this dependency look like, in the order of the contract; `None` where there is one
+    /// and no rule to leave it out.
+    #[must_use]
+    pub fn addresses(&self, name: &str) -> Option<BalanceStatus> {
+        let (_, upstream) = self.dependencies.iter().find(|(known, _)| known.name() == name)?;
+        upstream.spreading().map(Spreading::status)
     }
 
     fn blame(&self, name: &str, class: Option<evenkeel::Class>) -> Blame {
@@ -219,10 +261,21 @@ impl App {
         }
     }
 
-    /// Looks after idle connections. Called every [`super::upstream::SWEEP_EVERY`].
+    /// Looks where every route stands. Called every [`crate::telemetry::LOOK_EVERY`].
+    pub(crate) fn look(&self) {
+        let routes: Vec<_> = self.served.list.iter().filter_map(Served::counts).collect();
+        let now = self.process.engine.now().mono;
+        self.routes.iter().for_each(|route| route.oldest.turn(now));
+        self.process.standing.look(now, &routes);
+    }
+
+    /// Looks after idle connections and windows of counters. Called every [`super::upstream::SWEEP_EVERY`].
     pub(crate) fn sweep(&self) {
         for (_, upstream) in &self.dependencies {
             upstream.sweep();
+        }
+        for route in &self.routes {
+            route.tick();
         }
     }
 
@@ -234,7 +287,7 @@ impl App {
     /// Returns how many requests have arrived and have no answer yet.
     #[must_use]
     pub fn requests_in_flight(&self) -> usize {
-        self.process.in_flight.load(Ordering::Relaxed)
+        self.process.requests_in_flight()
     }
 }
 
@@ -283,7 +336,7 @@ fn dependencies(
 ) -> Vec<(Dependency, Arc<Upstream>)> {
     let mut built = Vec::new();
     for dependency in &contract.dependencies {
-        let upstream = Upstream::new(dependency, workers);
+        let upstream = Upstream::new(dependency, engine, workers);
         let mut builder = engine.dependency(&dependency.name).timeout(dependency.timeout);
         if let Some(health) = &dependency.probe {
             builder = builder.probe_with(health::probe(dependency, health, &upstream));
@@ -308,6 +361,9 @@ fn dependencies(
         }
         if let Some(rules) = dependency.learned_limit {
             builder = builder.learned_limit(rules);
+        }
+        for (class, row) in &dependency.classify.rows {
+            builder = builder.row(*class, *row);
         }
         for resource in resources {
             if dependency.uses.iter().any(|used| used == resource.name()) {

@@ -13,9 +13,9 @@ use std::{
 
 use bytes::{Bytes, BytesMut};
 use evenkeel::{Class, Keep, Permit};
-use evenkeel_http::{dates::HttpDate, facts::RequestFacts, hop::strip_hop_by_hop, status::in_error_set};
+use evenkeel_http::{dates::HttpDate, facts::RequestFacts, hop::strip_hop_by_hop};
 use http::{
-    HeaderMap, HeaderName, HeaderValue, Method, Version,
+    HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version,
     header::{DATE, IF_MATCH, IF_UNMODIFIED_SINCE},
     request::Parts,
     response,
@@ -30,8 +30,8 @@ use super::{
     framing::{self, Asked, End},
     keep::{self, Received, Verdict, Why},
     peer::Peer,
-    repeat,
     route::Route,
+    seat::{CameTo, Tried},
     stream::Stream,
     trouble::Trouble,
     upload::Upload,
@@ -49,6 +49,8 @@ pub(crate) struct Exchange {
     pub(super) handed: Mutex<Handed>,
     /// A connection was there and the request was written to it.
     pub(super) connected: AtomicBool,
+    /// The addresses of its dependency that it was sent to.
+    pub(super) tried: Tried,
     /// What the shelf has for it, on a route that caches.
     pub(super) cached: Option<Cached>,
     /// The alternate, where it is asked in place of the route's own dependency.
@@ -99,7 +101,7 @@ impl Exchange {
         }
         let head = route
             .upstream
-            .send(|| {
+            .send(&self.tried, || {
                 self.note_connected(permit.as_ref());
                 forward::outgoing(
                     &self.request,
@@ -112,15 +114,16 @@ impl Exchange {
                 )
             })
             .await?;
-        let Head { response, link } = head;
+        let Head { response, mut link } = head;
         let (mut parts, body) = response.into_parts();
-        let end = framing::check(&mut parts, Asked::of(&self.request.headers, route.keeps))?;
+        let end = framing::check(&mut parts, Asked::of(&self.request.headers, route.keeps))
+            .inspect_err(|_| link.came_to(CameTo::Failed))?;
         let home = Arc::clone(&route.upstream);
         let mut stream = Stream::new(body, link, home, permit, route.limits.stream_idle);
         if stream.length() == Some(0) {
             stream.end_now().await;
         }
-        let may_repeat = repeats && repeat::is_worth_repeating(parts.status);
+        let may_repeat = repeats && self.is_worth_repeating(parts.status);
         if !self.holds_back() && !may_repeat {
             let keep = self.flowing(&parts, None);
             return self.let_through(parts, stream, None, keep);
@@ -141,6 +144,20 @@ impl Exchange {
                 self.whole(parts, body, lease, verdict)
             }
         }
+    }
+
+    /// Tells whether an answer of this status may be followed by another attempt; its body is then not let through at once.
+    pub(super) fn is_worth_repeating(&self, status: StatusCode) -> bool {
+        matches!(
+            self.upstream().classify.of(status),
+            Class::Outage(_) | Class::Busy
+        )
+    }
+
+    /// Tells whether an answer of this status is none while something can stand in for it.
+    pub(super) fn is_error(&self, status: StatusCode) -> bool {
+        let classify = &self.upstream().classify;
+        classify.is_error(classify.of(status))
     }
 
     /// Bodies are held back where a lower rung could still help, or where several callers may share them.
@@ -205,15 +222,19 @@ impl Exchange {
             self.route.note_not_kept(why);
         }
         let status = head.status;
+        let class = self.upstream().classify.of(status);
+        if class == Class::Fault {
+            return Err(Trouble::Fault);
+        }
         *self.handed.lock() = Handed {
             headers: Some(self.answered(head)),
             stream: Some(Box::new(stream)),
             lease: None,
         };
-        if in_error_set(status) {
-            return Err(Trouble::ErrorAnswer(status, None));
+        if self.upstream().classify.is_error(class) {
+            return Err(Trouble::ErrorAnswer(status, class, None));
         }
-        Ok(Reply::Streamed(status, keep))
+        Ok(Reply::Streamed(status, class, keep))
     }
 
     pub(super) fn whole(
@@ -227,7 +248,12 @@ impl Exchange {
             self.route.note_not_kept(why);
         }
         let status = head.status;
-        let shared = if in_error_set(status) {
+        let class = self.upstream().classify.of(status);
+        if class == Class::Fault {
+            return Err(Trouble::Fault);
+        }
+        let is_error = self.upstream().classify.is_error(class);
+        let shared = if is_error {
             keep::of_failure(&self.facts(), &self.request.headers, status, &head.headers)
         } else {
             verdict.shared
@@ -241,6 +267,7 @@ impl Exchange {
         };
         let whole = Arc::new(Whole {
             status,
+            class,
             headers: stored,
             body,
             terms: verdict.terms,
@@ -252,8 +279,8 @@ impl Exchange {
             stream: None,
             lease: Some(lease),
         };
-        if in_error_set(status) {
-            return Err(Trouble::ErrorAnswer(status, Some(whole)));
+        if is_error {
+            return Err(Trouble::ErrorAnswer(status, class, Some(whole)));
         }
         Ok(Reply::Whole(whole))
     }

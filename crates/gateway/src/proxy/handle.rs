@@ -40,6 +40,7 @@ use super::{
     respond::respond,
     route::Whose,
     router::has_dot_segment,
+    seat::Tried,
     served::Nobody,
     trouble::Trouble,
     upload,
@@ -138,6 +139,7 @@ async fn read(app: &App, exchange: &Arc<Exchange>, whose: Whose) -> (Response<Ou
     let shares = exchange.route.coalesces || guard.contract().refreshes();
     let is_own = shares && exchange.is_one_callers_own();
     let usable: Usable<'_, Reply> = Some(&usable);
+    exchange.note_coverage(&asking, target, usable);
     let end = match (exchange.repeats(), is_own) {
         (false, false) => guard.call_work(asking, target, usable, work).await,
         (false, true) => guard.call_alone(asking, target, usable, work).await,
@@ -191,6 +193,10 @@ fn ended(
         .access
         .as_ref()
         .map(|_| CameTo::of(&exchange.route.name, &end));
+    exchange.note_end(&end);
+    if let Ok(answer) = &end {
+        exchange.route.note_age(answer);
+    }
     let mut response = respond(exchange, end, &app.process.labels);
     if exchange.repeats() {
         repeat::mark(&mut response);
@@ -310,6 +316,7 @@ fn prepare(app: &App, peer: &Arc<Peer>, mut request: http::request::Parts) -> Re
         peer: Arc::clone(peer),
         handed: Mutex::new(Handed::default()),
         connected: AtomicBool::new(false),
+        tried: Tried::default(),
         cached,
         instead: None,
         alternate: OnceLock::new(),

@@ -14,10 +14,8 @@ use std::{
     time::Duration,
 };
 
-use evenkeel::{Ending, Permit, Unanswered};
-use evenkeel_http::{
-    hop::strip_hop_by_hop, invalidate::retires_target, problem::ProblemKind, status::in_error_set,
-};
+use evenkeel::{Class, Ending, Permit, Unanswered};
+use evenkeel_http::{hop::strip_hop_by_hop, invalidate::retires_target, problem::ProblemKind};
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header::MAX_FORWARDS, request::Parts};
 use hyper::body::Incoming;
 use parking_lot::Mutex;
@@ -33,6 +31,7 @@ use super::{
     peer::Peer,
     refuse, retiring,
     route::{Route, Whose},
+    seat::{CameTo as AddressCameTo, Tried},
     stream::Stream,
     trouble::Trouble,
     upload::{Fault, Progress, Turn, Upload},
@@ -58,6 +57,7 @@ struct Shared {
     upload: Arc<Progress>,
     /// A byte of the request may have left.
     left: AtomicBool,
+    tried: Tried,
     answer: Mutex<Option<(HeaderMap, Stream)>>,
 }
 
@@ -81,6 +81,7 @@ impl Passed {
         let is_slow = !upload.is_empty();
         let shared = Arc::new(Shared {
             asked: self,
+            tried: Tried::beside(Arc::clone(&progress)),
             upload: progress,
             left: AtomicBool::new(false),
             answer: Mutex::default(),
@@ -124,7 +125,7 @@ impl Passed {
         let response = match end {
             Ok(answer) => shared.passed_on(answer.value, labels),
             Err(end) => match (end.ending, &end.cause) {
-                (Ending::Failed, Some(Trouble::ErrorAnswer(status, _))) => shared.passed_on(*status, labels),
+                (Ending::Failed, Some(Trouble::ErrorAnswer(status, ..))) => shared.passed_on(*status, labels),
                 _ => shared.unanswered(&end),
             },
         };
@@ -147,9 +148,10 @@ impl Shared {
         if let Some(permit) = permit.as_ref().filter(|_| self.left.load(Ordering::Relaxed)) {
             permit.sent();
         }
-        let Head { response, link } = sent?;
+        let Head { response, mut link } = sent?;
         let (mut parts, body) = response.into_parts();
-        framing::check(&mut parts, Asked::of(&self.asked.request.headers, false))?;
+        framing::check(&mut parts, Asked::of(&self.asked.request.headers, false))
+            .inspect_err(|_| link.came_to(AddressCameTo::Failed))?;
         let home = Arc::clone(&passing.upstream);
         let mut stream = Stream::new(body, link, home, permit, passing.limits.stream_idle)
             .beside(Arc::clone(&self.upload));
@@ -157,14 +159,18 @@ impl Shared {
             stream.end_now().await;
         }
         let status = parts.status;
+        let class = passing.upstream.classify.of(status);
+        if class == Class::Fault {
+            return Err(Trouble::Fault);
+        }
         self.retire_copies(status, &parts.headers);
         let mut headers = parts.headers;
         strip_hop_by_hop(&mut headers);
         passing.upstream.rewrite.response.apply(&mut headers);
         passing.via.append(&mut headers, parts.version);
         *self.answer.lock() = Some((headers, stream));
-        if in_error_set(status) {
-            return Err(Trouble::ErrorAnswer(status, None));
+        if matches!(class, Class::Outage(_)) {
+            return Err(Trouble::ErrorAnswer(status, class, None));
         }
         Ok(status)
     }
@@ -199,9 +205,12 @@ impl Shared {
                 self.left.store(true, Ordering::Relaxed);
                 outgoing(Upload::Empty)
             };
-            passing.upstream.send(each).await
+            passing.upstream.send(&self.tried, each).await
         } else {
-            passing.upstream.send_once(outgoing(upload), &self.left).await
+            passing
+                .upstream
+                .send_once(&self.tried, outgoing(upload), &self.left)
+                .await
         }
     }
 
@@ -214,6 +223,7 @@ impl Shared {
                 return Poll::Ready(result);
             }
             patience.poll(self.upload.turn(), context).map(|()| {
+                self.upload.note_late();
                 Err(if self.left.load(Ordering::Relaxed) {
                     Trouble::AnswerTooLate
                 } else {

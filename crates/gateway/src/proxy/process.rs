@@ -9,14 +9,18 @@
 
 use std::{
     array,
-    sync::atomic::{AtomicU64, AtomicUsize, Ordering},
+    sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
 };
 
 use evenkeel::{Engine, Memory, http::Shelf};
 use evenkeel_http::problem::ProblemKind;
 
 use super::{buffers::Buffers, caching, labels::Labels, limits::Limits, whole::Reply};
-use crate::{config::Contract, telemetry::Log};
+use crate::{
+    config::Contract,
+    steering::Steering,
+    telemetry::{Log, Standing},
+};
 
 /// Requests that never became a call, by what was wrong with them.
 pub(crate) const MISDIRECTED: [ProblemKind; 6] = [
@@ -39,6 +43,11 @@ pub(crate) struct Process {
     pub(crate) limits: Limits,
     pub(super) labels: Labels,
     pub(super) in_flight: AtomicUsize,
+    /// Where the routes stand.
+    pub(crate) standing: Standing,
+    /// What people have decided.
+    pub(crate) steering: Steering,
+    stopping: AtomicBool,
     misdirected: [AtomicU64; MISDIRECTED.len()],
 }
 
@@ -55,8 +64,26 @@ impl Process {
             limits,
             labels: Labels::new(),
             in_flight: AtomicUsize::new(0),
+            standing: Standing::default(),
+            steering: Steering::default(),
+            stopping: AtomicBool::new(false),
             misdirected: array::from_fn(|_| AtomicU64::new(0)),
         }
+    }
+
+    /// Returns how many requests have arrived and have no answer yet.
+    pub(crate) fn requests_in_flight(&self) -> usize {
+        self.in_flight.load(Ordering::Relaxed)
+    }
+
+    /// Notes that no new connections are taken.
+    pub(crate) fn note_stopping(&self) {
+        self.stopping.store(true, Ordering::Relaxed);
+    }
+
+    /// Tells whether no new connections are taken any more.
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Relaxed)
     }
 
     /// Counts a request that became no call.

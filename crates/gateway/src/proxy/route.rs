@@ -22,12 +22,16 @@ use super::{
     caching,
     keep::Why,
     limits::Limits,
+    oldest::Oldest,
     repeat,
     trouble::Trouble,
     upstream::Upstream,
     whole::Reply,
 };
-use crate::config::{self, KeepIf, Rung, ScopePart, pattern::Pattern};
+use crate::{
+    config::{self, KeepIf, Rung, ScopePart, pattern::Pattern},
+    telemetry::Seen,
+};
 
 /// The guard of a route.
 pub(crate) type Guard = Read<Reply, Trouble, Asking>;
@@ -103,7 +107,11 @@ pub(crate) struct Route {
     ignored_cookies: IgnoredCookies,
     not_kept: [AtomicU64; Why::COUNT],
     validations: [AtomicU64; Validated::ALL.len()],
+    /// The age of the copies that it gives in place of live answers.
+    pub(crate) oldest: Oldest,
     turns: AtomicU32,
+    /// What is noted for those who watch it.
+    pub(crate) seen: Arc<Seen>,
 }
 
 /// What the routes of one gateway share.
@@ -220,7 +228,9 @@ impl Route {
             ignored_cookies: route.ignored_cookies.clone(),
             not_kept: std::array::from_fn(|_| AtomicU64::new(0)),
             validations: std::array::from_fn(|_| AtomicU64::new(0)),
+            oldest: Oldest::default(),
             turns: AtomicU32::new(0),
+            seen: Arc::default(),
         })
     }
 

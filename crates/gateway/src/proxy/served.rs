@@ -4,6 +4,7 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
+use evenkeel::Counts;
 use http::{HeaderValue, Method, request::Parts};
 
 use super::{authority, passing::Passing, route::Route, router::Router};
@@ -101,6 +102,23 @@ impl AllServed {
 }
 
 impl Served {
+    /// Returns its name.
+    pub(super) fn name(&self) -> Option<&Arc<str>> {
+        let reads = self.reads.as_ref().map(|route| &route.name);
+        reads.or_else(|| self.passes.as_ref().map(|passing| &passing.name))
+    }
+
+    /// Returns its name and the counters of its guards.
+    pub(super) fn counts(&self) -> Option<(Arc<str>, Vec<Counts>)> {
+        let reads = self.reads.iter().map(|route| (&route.name, route.guard.counts()));
+        let passes = self
+            .passes
+            .iter()
+            .map(|passing| (&passing.name, passing.guard.counts()));
+        let (names, counts): (Vec<_>, Vec<_>) = reads.chain(passes).unzip();
+        Some((Arc::clone(names.first()?), counts))
+    }
+
     fn takes(&self, method: &Method) -> bool {
         self.passes.is_some() || *method == Method::GET || *method == Method::HEAD
     }

@@ -3,7 +3,7 @@
 //! It refuses to cut a running answer off before the drain time is over.
 
 use std::{
-    future::{Future as _, poll_fn},
+    future::{Future, poll_fn},
     io,
     net::SocketAddr,
     pin::pin,
@@ -145,7 +145,7 @@ pub(crate) async fn serve(
 }
 
 /// Takes connections for a service that is the same for all, until it is told to stop.
-pub(crate) async fn serve_with<F, B>(
+pub(crate) async fn serve_with<F, A, B>(
     listener: TcpListener,
     log: Log,
     limits: Limits,
@@ -153,7 +153,8 @@ pub(crate) async fn serve_with<F, B>(
     stop: Arc<Stop>,
     answer: F,
 ) where
-    F: Fn(&Request<Incoming>) -> Response<B> + Clone + Send + Sync + 'static,
+    F: Fn(SocketAddr, Request<Incoming>) -> A + Clone + Send + Sync + 'static,
+    A: Future<Output = Response<B>> + Send,
     B: Body<Data: Send, Error: Into<Box<dyn std::error::Error + Send + Sync>>> + Send + 'static,
 {
     accept(
@@ -161,11 +162,12 @@ pub(crate) async fn serve_with<F, B>(
         log,
         connections,
         Arc::clone(&stop),
-        move |stream, _, place| {
+        move |stream, from, place| {
             let (answer, stop) = (answer.clone(), Arc::clone(&stop));
             tokio::spawn(async move {
                 let service = service_fn(|request: Request<Incoming>| {
-                    std::future::ready(Ok::<_, std::convert::Infallible>(answer(&request)))
+                    let answered = answer(from, request);
+                    async move { Ok::<_, std::convert::Infallible>(answered.await) }
                 });
                 drive(stream, service, &limits, &stop).await;
                 drop(place);

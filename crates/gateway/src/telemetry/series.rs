@@ -2,56 +2,14 @@
 //! It exists as one list, so that code, reference page and alerts cannot name a series differently.
 //! It refuses labels that come from requests.
 
-/// What kind of series it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// Only ever grows; exported with `_total` behind its name.
-    Counter,
-    /// Goes up and down.
-    Gauge,
-}
+mod kept;
+mod process;
+mod shape;
 
-/// One series.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Series {
-    /// Its name, without `_total`.
-    pub name: &'static str,
-    /// Its kind.
-    pub kind: Kind,
-    /// Its labels, in order.
-    pub labels: &'static [&'static str],
-    /// What it says, in one sentence without a full stop.
-    pub help: &'static str,
-}
-
-impl Series {
-    /// Returns the name under which it is exported.
-    #[must_use]
-    pub fn exported(&self) -> String {
-        match self.kind {
-            Kind::Counter => format!("{}_total", self.name),
-            Kind::Gauge => self.name.to_owned(),
-        }
-    }
-}
-
-const fn counter(name: &'static str, labels: &'static [&'static str], help: &'static str) -> Series {
-    Series {
-        name,
-        kind: Kind::Counter,
-        labels,
-        help,
-    }
-}
-
-const fn gauge(name: &'static str, labels: &'static [&'static str], help: &'static str) -> Series {
-    Series {
-        name,
-        kind: Kind::Gauge,
-        labels,
-        help,
-    }
-}
+pub(super) use kept::{COVERAGE, COVERAGE_RECENT, SHARED, STALE_AGE, STALE_LIMIT, UNSHAREABLE};
+pub(super) use process::{PROCESS_CPU, PROCESS_FILES, PROCESS_FILES_MAX, PROCESS_MEMORY, PROCESS_START};
+pub use shape::{Kind, Series};
+use shape::{counter, gauge};
 
 pub(super) const CALLS: Series = counter(
     "evenkeel_calls",
@@ -103,6 +61,16 @@ pub(super) const QUEUE_LIMIT: Series = gauge(
     &["dependency"],
     "The most requests that wait for a permit, where the contract has a queue",
 );
+pub(super) const QUEUE_WAITS: Series = counter(
+    "evenkeel_queue_waits",
+    &["dependency"],
+    "Requests that have waited for a permit, whatever came of it",
+);
+pub(super) const QUEUE_WAIT_SECONDS: Series = counter(
+    "evenkeel_queue_wait_seconds",
+    &["dependency"],
+    "How long they have waited together",
+);
 pub(super) const RETRIES: Series = counter(
     "evenkeel_retries",
     &["dependency"],
@@ -113,6 +81,36 @@ pub(super) const RETRIES_DENIED: Series = counter(
     &["dependency"],
     "Attempts that were not made because the budget for retries was used up",
 );
+pub(super) const RETRIES_LEFT: Series = gauge(
+    "evenkeel_retries_left",
+    &["dependency"],
+    "Retries that the budget could pay for now, all at once",
+);
+pub(super) const ADDRESS_ATTEMPTS: Series = counter(
+    "evenkeel_address_attempts",
+    &["dependency", "address", "result"],
+    "Attempts at one of several addresses, by what they say about the address",
+);
+pub(super) const ADDRESS_IN_FLIGHT: Series = gauge(
+    "evenkeel_address_attempts_in_flight",
+    &["dependency", "address"],
+    "Attempts in flight at one of several addresses, streamed bodies included",
+);
+pub(super) const ADDRESS_EJECTED: Series = gauge(
+    "evenkeel_address_ejected",
+    &["dependency", "address"],
+    "1 while an address has failed too often and is to be left out",
+);
+pub(super) const EJECTION_OVERRIDDEN: Series = gauge(
+    "evenkeel_ejection_overridden",
+    &["dependency"],
+    "1 while addresses that are to be left out are asked all the same, because too few others are left",
+);
+pub(super) const OVERRIDDEN: Series = counter(
+    "evenkeel_attempts_overridden",
+    &["dependency"],
+    "Attempts at an address that was to be left out, because too few others were left",
+);
 pub(super) const BREAKER_STATE: Series = gauge(
     "evenkeel_breaker_state",
     &["dependency", "state"],
@@ -120,8 +118,13 @@ pub(super) const BREAKER_STATE: Series = gauge(
 );
 pub(super) const BREAKER_TRANSITIONS: Series = counter(
     "evenkeel_breaker_transitions",
-    &["dependency", "to"],
-    "How often the circuit breaker went over to a state",
+    &["dependency", "from", "to", "cause"],
+    "Changes of the circuit breaker's state, by from where, to where and why",
+);
+pub(super) const BREAKER_OPENED: Series = gauge(
+    "evenkeel_breaker_opened_timestamp_seconds",
+    &["dependency"],
+    "Since when the breaker is not closed, in Unix time; 0 while it is closed",
 );
 pub(super) const NEXT_PROBE: Series = gauge(
     "evenkeel_breaker_next_probe_timestamp_seconds",
@@ -146,7 +149,12 @@ pub(super) const IN_FLIGHT: Series = gauge(
 pub(super) const LINGERING: Series = gauge(
     "evenkeel_attempts_lingering",
     &["dependency"],
-    "Attempts that were given up and still count as load, where a limit is learned",
+    "Attempts that were given up and still count as load, where a limit is learned or their number is capped",
+);
+pub(super) const ABANDONED_LIMIT: Series = gauge(
+    "evenkeel_attempts_lingering_limit",
+    &["dependency"],
+    "The most attempts that are given up and still count, where the contract caps them",
 );
 pub(super) const LEARNED_LIMIT: Series = gauge(
     "evenkeel_learned_limit",
@@ -193,6 +201,11 @@ pub(super) const SNAPSHOT_BYTES_LIMIT: Series = gauge(
     "evenkeel_snapshot_bytes_limit",
     &[],
     "The most bytes of snapshots",
+);
+pub(super) const SNAPSHOT_EVICTIONS: Series = counter(
+    "evenkeel_snapshot_evictions",
+    &[],
+    "Snapshots that went for want of room",
 );
 pub(super) const SHELF_URIS: Series = gauge(
     "evenkeel_shelf_uris",
@@ -264,18 +277,34 @@ pub const ALL: &[Series] = &[
     JOINED,
     REFRESHES,
     VALIDATIONS,
+    COVERAGE,
+    COVERAGE_RECENT,
+    STALE_LIMIT,
+    STALE_AGE,
+    SHARED,
+    UNSHAREABLE,
     ATTEMPTS,
     QUEUE_WAITING,
     QUEUE_LIMIT,
+    QUEUE_WAITS,
+    QUEUE_WAIT_SECONDS,
     RETRIES,
     RETRIES_DENIED,
+    RETRIES_LEFT,
+    ADDRESS_ATTEMPTS,
+    ADDRESS_IN_FLIGHT,
+    ADDRESS_EJECTED,
+    EJECTION_OVERRIDDEN,
+    OVERRIDDEN,
     BREAKER_STATE,
     BREAKER_TRANSITIONS,
+    BREAKER_OPENED,
     NEXT_PROBE,
     PERMITS_IN_USE,
     PERMITS_LIMIT,
     IN_FLIGHT,
     LINGERING,
+    ABANDONED_LIMIT,
     LEARNED_LIMIT,
     RAMP_STAGE,
     RAMP_SHARE,
@@ -286,6 +315,7 @@ pub const ALL: &[Series] = &[
     SNAPSHOTS,
     SNAPSHOT_BYTES,
     SNAPSHOT_BYTES_LIMIT,
+    SNAPSHOT_EVICTIONS,
     SHELF_URIS,
     SHELF_BYTES,
     SHELF_BYTES_LIMIT,
@@ -298,4 +328,9 @@ pub const ALL: &[Series] = &[
     LOG_LINES_LOST,
     ACCESS_LINES_LOST,
     BUILD_INFO,
+    PROCESS_CPU,
+    PROCESS_MEMORY,
+    PROCESS_FILES,
+    PROCESS_FILES_MAX,
+    PROCESS_START,
 ];

@@ -2,6 +2,8 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 mod accessed;
+mod addresses;
+mod administration;
 mod alternates;
 mod bodies;
 mod cache_answers;
@@ -13,14 +15,17 @@ mod failures;
 mod framing;
 mod kit;
 mod lifecycle;
+mod meaning;
 mod passing;
 mod poisoning;
+mod promtool;
 mod queue;
 mod recovery;
 mod requests;
 mod retries;
 mod rewriting;
 mod routing;
+mod seen;
 mod sharing;
 mod sink;
 mod streams;

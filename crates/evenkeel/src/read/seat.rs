@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// Why a call goes on without a permit.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) enum Unseated {
     /// It was refused admission.
     Refused(Refusal),
@@ -167,7 +167,7 @@ where
 
     /// Waits until the call is called, its place expires, or a copy should be looked for.
     async fn turn(&mut self, waiter: &Waiter, patience: Option<Mono>) -> Outcome<()> {
-        let ends = patience.map_or(waiter.expires(), |at| at.min(waiter.expires()));
+        let ends = waiter.expires().min(patience.unwrap_or(Mono::END));
         let clock = &self.guard.dependency.0.engine.shared().clock;
         let called = pin!(waiter.called());
         let waiting = pin!(until(clock, Some(ends), called));

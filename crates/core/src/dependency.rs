@@ -197,7 +197,7 @@ impl<L: Exclusive<Steering>> Dependency<L> {
             abandoned.add(now);
         }
         let slow = self.timed(&mut pass, class, lane, now);
-        let verdict = match self.contract.table().row(class).breaker {
+        let verdict = match self.verdict_of(&pass, class) {
             Verdict::Failure if !blame => Verdict::Neutral,
             verdict @ (Verdict::Failure | Verdict::Success | Verdict::Neutral) => verdict,
         };
@@ -219,7 +219,7 @@ impl<L: Exclusive<Steering>> Dependency<L> {
         lane: Lane,
         now: Mono,
     ) -> (bool, Option<Transition>) {
-        let verdict = self.contract.table().row(class).breaker;
+        let verdict = self.verdict_of(pass, class);
         if verdict == Verdict::Failure {
             return (false, None);
         }
@@ -233,6 +233,15 @@ impl<L: Exclusive<Steering>> Dependency<L> {
             self.steering.with(|steering| steering.answered(probe, verdict));
         }
         (true, slow)
+    }
+
+    /// Says what a result of this class is to the breaker. Where the table has a refusal for neutral, a probe that is refused
+    /// is a success: what would never open a breaker must not keep it open.
+    fn verdict_of(&self, pass: &Pass, class: Class) -> Verdict {
+        match (self.contract.table().row(class).breaker, class) {
+            (Verdict::Neutral, Class::Refusal | Class::Gone) if pass.is_probe() => Verdict::Success,
+            (verdict, _) => verdict,
+        }
     }
 
     /// Counts code that broke: a fault, and a failure too.

@@ -38,7 +38,7 @@ pub struct App {
     pub(crate) passes: Vec<Arc<Passing>>,
     pub(crate) dependencies: Vec<(Dependency, Arc<Upstream>)>,
     pub(crate) resources: Vec<Resource>,
-    pub(super) served: AllServed,
+    pub(super) served: Arc<AllServed>,
 }
 
 impl App {
@@ -122,7 +122,7 @@ impl App {
             trusted: contract.gateway.trusted_peers.clone(),
             routes: served.list.iter().filter_map(|one| one.reads.clone()).collect(),
             passes: served.list.iter().filter_map(|one| one.passes.clone()).collect(),
-            served,
+            served: Arc::new(served),
             dependencies,
             resources,
         })

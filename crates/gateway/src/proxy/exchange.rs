@@ -30,6 +30,7 @@ use super::{
     framing::{self, Asked, End},
     keep::{self, Received, Verdict, Why},
     peer::Peer,
+    repeat,
     route::Route,
     seat::{CameTo, Tried},
     stream::Stream,
@@ -202,8 +203,9 @@ impl Exchange {
 
     /// Says what becomes of the old snapshot when an answer flows.
     fn flowing(&self, head: &response::Parts, why: Option<Why>) -> Keep {
-        // That there was no room for it here says nothing about the answer, so what is kept stays.
-        if self.route.keeps && why != Some(Why::BuffersFull) {
+        // That there was no room for it here says nothing about the answer, so what is kept stays; unless it says that
+        // there is nothing to be kept.
+        if self.route.keeps && (why != Some(Why::BuffersFull) || keep::is_gone(head.status)) {
             keep::flowing(&self.facts(), head.status, &head.headers)
         } else {
             Keep::Leave
@@ -221,6 +223,7 @@ impl Exchange {
         if let Some(why) = why {
             self.route.note_not_kept(why);
         }
+        let advice = repeat::advice_of_head(head.status, &head.headers, self.route.engine.now().wall);
         let status = head.status;
         let class = self.upstream().classify.of(status);
         if class == Class::Fault {
@@ -234,7 +237,7 @@ impl Exchange {
         if self.upstream().classify.is_error(class) {
             return Err(Trouble::ErrorAnswer(status, class, None));
         }
-        Ok(Reply::Streamed(status, class, keep))
+        Ok(Reply::Streamed(status, class, keep, advice))
     }
 
     pub(super) fn whole(
@@ -288,6 +291,9 @@ impl Exchange {
     /// Judges a complete answer as it was received.
     fn judge(&self, head: &response::Parts, body: &Bytes) -> Verdict {
         let wanted = self.route.keeps || self.route.coalesces;
+        if self.route.keeps && keep::is_gone(head.status) {
+            return keep::gone(&self.facts(), head.status, &head.headers);
+        }
         let is_answer = Class::of_status(head.status.as_u16()) == Class::Answer;
         if !wanted || !is_answer || self.request.method == Method::HEAD {
             return Verdict::leave(None);

@@ -269,14 +269,9 @@ fn prepare(app: &App, peer: &Arc<Peer>, mut request: http::request::Parts) -> Re
     let route = match (route, passing) {
         (Some(route), _) => route,
         (None, Some(passing)) => {
-            let keepers = if request.method.is_safe() {
-                Vec::new()
-            } else {
-                app.served.keepers(&request)
-            };
             return Ok(Asked::Pass(Box::new(Passed {
                 passing: Arc::clone(passing),
-                keepers,
+                served: Arc::clone(&app.served),
                 request,
                 authority,
                 peer: Arc::clone(peer),

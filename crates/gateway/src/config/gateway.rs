@@ -5,6 +5,7 @@
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use super::{
+    identity::{self, Identity},
     lints,
     network::{self, Network},
     reader::Fields,
@@ -12,7 +13,7 @@ use super::{
 };
 
 /// Settings of the gateway itself.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Gateway {
     /// Where clients connect.
     pub listen: SocketAddr,
@@ -34,6 +35,10 @@ pub struct Gateway {
     pub trusted_peers: Vec<Network>,
     /// What concerns operators.
     pub steering: Steering,
+    /// The fields by which these proxies say whose data a request is about.
+    pub identity_from_peers: Identity,
+    /// A change of its files is followed without being told.
+    pub watch: bool,
 }
 
 /// Where a line is written about each request.
@@ -59,6 +64,8 @@ impl Gateway {
     pub const BUFFERS: usize = 256 << 20;
     /// Three default deadlines: enough for what runs, short enough for a rolling restart.
     pub const DRAIN: Duration = Duration::from_secs(10);
+    /// A contract changes when somebody says so, not whenever an editor saves.
+    pub const WATCH: bool = false;
 }
 
 /// The most bytes for one of the two memory bounds: 1 TiB.
@@ -105,11 +112,22 @@ pub(super) fn read(mut fields: Fields<'_, '_>) -> Option<Gateway> {
     }
     let access_log = access_log(&mut fields);
     let steering = steering::read(&mut fields, admin);
+    let watch = fields.boolean("watch").unwrap_or(Gateway::WATCH);
     let bytes = |given: Option<u64>, default| {
         given
             .and_then(|bytes| usize::try_from(bytes).ok())
             .unwrap_or(default)
     };
+    let trusted_peers = network::read(&mut fields, "trusted_peers");
+    let identity_from_peers = identity::read(&mut fields, "identity_from_peers");
+    if trusted_peers.is_empty() && !identity_from_peers.is_empty() {
+        fields.problem(
+            "identity_from_peers",
+            "set without `trusted_peers`",
+            "only beside the list of those who may say it: nobody else is believed",
+            "add `trusted_peers`, or remove it",
+        );
+    }
     Some(Gateway {
         listen: listen?,
         admin: admin?,
@@ -119,8 +137,10 @@ pub(super) fn read(mut fields: Fields<'_, '_>) -> Option<Gateway> {
         workers: workers.and_then(|workers| usize::try_from(workers).ok()),
         drain: drain.unwrap_or(Gateway::DRAIN),
         access_log,
-        trusted_peers: network::read(&mut fields, "trusted_peers"),
         steering,
+        trusted_peers,
+        identity_from_peers,
+        watch,
     })
 }
 

@@ -3,7 +3,14 @@
 //! It refuses nothing by itself; the reader refuses what is not listed here.
 
 /// Keys at the top of the file.
-pub const ROOT: &[&str] = &["include", "gateway", "resources", "dependencies", "routes"];
+pub const ROOT: &[&str] = &[
+    "include",
+    "gateway",
+    "resources",
+    "dependencies",
+    "authorities",
+    "routes",
+];
 /// Keys of `[gateway]`.
 pub const GATEWAY: &[&str] = &[
     "listen",
@@ -18,6 +25,8 @@ pub const GATEWAY: &[&str] = &[
     "state",
     "admin_token_file",
     "metrics",
+    "identity_from_peers",
+    "watch",
 ];
 /// Keys of `[resources.<name>]`.
 pub const RESOURCE: &[&str] = &["concurrency"];
@@ -90,6 +99,12 @@ pub const RETRY: &[&str] = &[
 ];
 /// Keys of `learned_limit`.
 pub const LEARNED_LIMIT: &[&str] = &["floor", "cold", "linger"];
+/// Keys of `[authorities.<name>]`.
+pub const AUTHORITY: &[&str] = &[
+    "from", "method", "path", "headers", "consume", "copy", "identity", "deny", "deadline",
+];
+/// Keys of `identity` and `identity_from_peers`.
+pub const IDENTITY: &[&str] = &["tenant", "subject", "entitlements"];
 /// Keys of `[[routes]]`.
 pub const ROUTE: &[&str] = &[
     "name",
@@ -97,6 +112,7 @@ pub const ROUTE: &[&str] = &[
     "class",
     "from",
     "deadline",
+    "authorize",
     "scope",
     "ladder",
     "exercise",
@@ -128,17 +144,29 @@ pub const MATCH: &[&str] = &["path", "host", "method", HEADER];
 /// The key of `match` that is a table of fields.
 pub const HEADER: &str = "header";
 /// The keys whose tables have free names in them: `env` and `file` are names there, and no references.
-pub const FREE_NAMES: &[&str] = &[HEADER, "set_request", "set_response"];
+pub const FREE_NAMES: &[&str] = &["classify", HEADER, "set_request", "set_response"];
 /// Keys of one rung of `ladder`; exactly one of them.
 pub const RUNG: &[&str] = &["stale", "alternate", "default"];
 /// Keys of the `default` rung.
 pub const DEFAULT: &[&str] = &["status", "content_type", "cache_control", "body"];
 /// Keys of `keep_if`.
-pub const KEEP_IF: &[&str] = &["status", "not_empty"];
+pub const KEEP_IF: &[&str] = &[
+    "status",
+    "not_empty",
+    "content_type",
+    "min_size",
+    "max_size",
+    "json",
+    "json_not_empty",
+    "grpc",
+    "graphql",
+    "else",
+];
 
 /// Every table with its keys, named as the reference page names them.
 pub const ALL: &[(&str, &[&str])] = &[
     ("gateway", GATEWAY),
+    ("gateway.identity_from_peers", IDENTITY),
     ("resources.<name>", RESOURCE),
     ("dependencies.<name>", DEPENDENCY),
     ("dependencies.<name>.eject", EJECT),
@@ -149,8 +177,13 @@ pub const ALL: &[(&str, &[&str])] = &[
     ("dependencies.<name>.retry", RETRY),
     ("dependencies.<name>.queue", QUEUE),
     ("dependencies.<name>.classes", CLASSES),
-    ("dependencies.<name>.classes.<class>", CLASS),
+    ("dependencies.<name>.classes.outage", CLASS),
+    ("dependencies.<name>.classes.refusal", CLASS),
+    ("dependencies.<name>.classes.gone", CLASS),
+    ("dependencies.<name>.classes.busy", CLASS),
     ("dependencies.<name>.rewrite", REWRITE),
+    ("authorities.<name>", AUTHORITY),
+    ("authorities.<name>.identity", IDENTITY),
     ("routes", ROUTE),
     ("routes.match", MATCH),
     ("routes.ladder", RUNG),

@@ -3,6 +3,7 @@
 //! It refuses what it does not know and what has no effect: a contract is a promise, not a wish list.
 
 mod across;
+mod authority;
 mod caching;
 mod classify;
 mod conditions;
@@ -12,6 +13,8 @@ pub mod diag;
 pub mod documents;
 mod forwarding;
 mod gateway;
+mod identity;
+mod keep_if;
 pub mod keys;
 pub mod kinds;
 mod ladder;
@@ -21,7 +24,9 @@ mod network;
 pub mod outside;
 pub mod page;
 pub mod pattern;
+mod pointer;
 mod probe;
+mod protection;
 mod ramp;
 mod reader;
 mod refresh;
@@ -35,18 +40,23 @@ mod spread;
 mod steering;
 pub mod units;
 
+pub use authority::{Authority, FIELDS_MAX as AUTHORITY_FIELDS_MAX};
 pub use caching::Caching;
 pub use classify::{Classify, STATUSES_MAX};
 pub use conditions::{CONDITIONS_MAX, Conditions, Field, Host, Rank};
 pub use dependency::{Breaker, Dependency, Resource, Upstream};
 pub use diag::{Diagnostics, Places};
+pub(crate) use forwarding::keys_of_reads;
 pub use forwarding::{Class, OtherMethods};
 pub use gateway::{AccessLog, Gateway};
+pub use identity::{Identity, IdentityPart};
+pub use keep_if::{KeepIf, QUESTIONS_MAX};
 pub use ladder::{Alternate, DefaultAnswer, Rung};
 pub use network::{NETWORKS_MAX, Network};
+pub use pointer::{Pointer, Stands, has_listed};
 pub use probe::HealthProbe;
 pub use rewrite::{CHANGES_MAX, FieldChanges, Rewrite, RewriteHost};
-pub use route::{KeepIf, Route, ScopePart};
+pub use route::{Route, ScopePart};
 pub use spread::Spread;
 pub use steering::Steering;
 
@@ -56,7 +66,7 @@ use reader::Reader;
 use toml::de::{DeTable, DeValue};
 
 /// A checked contract.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Contract {
     /// Settings of the gateway itself.
     pub gateway: Gateway,
@@ -64,6 +74,8 @@ pub struct Contract {
     pub resources: Vec<Resource>,
     /// What is called, by name.
     pub dependencies: Vec<Dependency>,
+    /// Who decides what callers may do, by name.
+    pub authorities: Vec<Authority>,
     /// What is promised to callers, in the order of the file.
     pub routes: Vec<Route>,
 }
@@ -104,7 +116,16 @@ pub struct Loaded {
 /// ```
 pub fn parse(file: &str, text: &str) -> Result<Loaded, Diagnostics> {
     let mut places = Places::default();
-    parse_with(file, text, &mut places)
+    parse_with(file, text, None, &mut places)
+}
+
+/// Reads a contract whose included files were kept beside it, by name and text, and are not looked for.
+///
+/// # Errors
+/// As [`parse`].
+pub fn parse_kept(file: &str, text: &str, included: &[(String, String)]) -> Result<Loaded, Diagnostics> {
+    let mut places = Places::default();
+    parse_with(file, text, Some(included), &mut places)
 }
 
 /// Reads a contract from its file.
@@ -123,7 +144,12 @@ pub fn load(path: &Path) -> Result<Loaded, NotLoaded> {
 }
 
 /// Reads a contract into given places.
-fn parse_with(file: &str, text: &str, places: &mut Places) -> Result<Loaded, Diagnostics> {
+fn parse_with(
+    file: &str,
+    text: &str,
+    kept: Option<&[(String, String)]>,
+    places: &mut Places,
+) -> Result<Loaded, Diagnostics> {
     let mut diagnostics = Diagnostics::new(file, text);
     // A mark that some editors put at the beginning; spaces keep every place where it is.
     let unmarked = text.strip_prefix('\u{feff}').map(|rest| format!("   {rest}"));
@@ -131,7 +157,10 @@ fn parse_with(file: &str, text: &str, places: &mut Places) -> Result<Loaded, Dia
         return Err(diagnostics);
     };
     let mut files = vec![PathBuf::from(file)];
-    let parts = documents::included(file, &main, &mut diagnostics, &mut files);
+    let parts = match kept {
+        Some(kept) => documents::kept(kept),
+        None => documents::included(file, &main, &mut diagnostics, &mut files),
+    };
     let mut others = Vec::new();
     for part in &parts {
         let start = diagnostics.add_source(&part.name, &part.text);
@@ -177,6 +206,7 @@ fn read(reader: &mut Reader<'_>, document: &DeTable<'_>) -> Option<Contract> {
     let gateway_value = root.value("gateway");
     let resources_value = root.value("resources");
     let dependencies_value = root.value("dependencies");
+    let authorities_value = root.value("authorities");
     let routes_value = root.value("routes");
     root.require(
         "dependencies",
@@ -196,7 +226,7 @@ fn read(reader: &mut Reader<'_>, document: &DeTable<'_>) -> Option<Contract> {
             resources.extend(dependency::read_resource(name, fields));
         }
     }
-    let askers = across::Askers::of(routes_value);
+    let askers = across::Askers::of(routes_value, authorities_value);
     askers.refuse_unused(reader, dependencies_value);
     across::refuse_unused_resources(reader, resources_value, dependencies_value);
     let names = names_of(resources_value);
@@ -211,6 +241,17 @@ fn read(reader: &mut Reader<'_>, document: &DeTable<'_>) -> Option<Contract> {
         refuse_itself(reader, gateway, &dependencies);
     }
     let names = names_of(dependencies_value);
+    let mut authorities: Vec<Authority> = Vec::new();
+    for (place, name, value) in named(reader, "authorities", authorities_value) {
+        if let Some(fields) = reader.open(place, value, keys::AUTHORITY) {
+            authorities.extend(authority::read(name, &names, fields));
+        }
+    }
+    let doors = protection::Doors {
+        names: names_of(authorities_value),
+        authorities: &authorities,
+        from_peers: gateway.as_ref().map(|gateway| &gateway.identity_from_peers),
+    };
     let mut routes: Vec<Route> = Vec::new();
     if let Some(value) = routes_value {
         let list = value.get_ref().as_array();
@@ -233,7 +274,7 @@ fn read(reader: &mut Reader<'_>, document: &DeTable<'_>) -> Option<Contract> {
                     names: &names,
                     read: &dependencies,
                 };
-                let route = route::read(known, &routes, fields);
+                let route = route::read(known, &doors, &routes, fields);
                 if let Some(route) = &route {
                     refresh::check_beside(reader, &place, route, &dependencies);
                 }
@@ -241,10 +282,12 @@ fn read(reader: &mut Reader<'_>, document: &DeTable<'_>) -> Option<Contract> {
             }
         }
     }
+    protection::check(reader, &doors, &routes, &dependencies);
     Some(Contract {
         gateway: gateway?,
         resources,
         dependencies,
+        authorities,
         routes,
     })
 }

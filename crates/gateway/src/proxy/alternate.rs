@@ -97,7 +97,7 @@ impl Alternate {
         let Some(asked) = asked else {
             return Err(Trouble::NothingLeft);
         };
-        let instead = Arc::new(asked.instead(self.upstream));
+        let instead = Arc::new(asked.instead(Arc::clone(Upstream::newest(&self.upstream))));
         // An exercise of the alternate asks beside a call that needs no answer of it.
         drop(asked.alternate.set(Arc::clone(&instead)));
         instead.attempt(permit).await
@@ -118,12 +118,15 @@ impl Exchange {
             cached: None,
             instead: Some(upstream),
             alternate: OnceLock::new(),
+            arrived: self.arrived,
+            void: self.void,
+            began: OnceLock::new(),
         }
     }
 
     /// Returns where it is asked.
     pub(super) fn upstream(&self) -> &Arc<Upstream> {
-        self.instead.as_ref().unwrap_or(&self.route.upstream)
+        self.instead.as_ref().unwrap_or_else(|| self.route.upstream())
     }
 
     /// Makes the attempt at the alternate: for the whole answer, because the validators that the client has are those of
@@ -155,7 +158,7 @@ impl Exchange {
             stream.end_now().await;
         }
         match self.read(stream).await? {
-            Read::Whole(body, lease) => self.whole(head, body, lease, Verdict::leave(None)),
+            Read::Whole(body, lease, _) => self.whole(head, body, lease, Verdict::leave(None)),
             Read::Flowing(stream, _) => self.let_through(head, stream, None, Keep::Leave),
         }
     }

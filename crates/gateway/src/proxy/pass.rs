@@ -24,6 +24,7 @@ use tokio::time::{Instant, Sleep};
 use super::{
     forward::{self, Sent},
     framing::{self, Asked},
+    identity::Personal,
     labels::Labels,
     outbound::Outbound,
     passing::Passing,
@@ -35,7 +36,7 @@ use super::{
     stream::Stream,
     trouble::Trouble,
     upload::{Fault, Progress, Turn, Upload},
-    upstream::Head,
+    upstream::{Head, Upstream},
 };
 use crate::telemetry::CameTo;
 
@@ -48,6 +49,10 @@ pub(super) struct Passed {
     pub(super) peer: Arc<Peer>,
     /// The routes, some of which may keep an answer for what it writes.
     pub(super) served: Arc<AllServed>,
+    /// What no client may say in trailers either.
+    pub(super) personal: Personal,
+    /// The longest wait for each step of the upstream.
+    pub(super) wait: Duration,
 }
 
 /// What call and work share.
@@ -71,12 +76,13 @@ impl Passed {
     ) -> Result<(Response<Outbound>, CameTo), (ProblemKind, &'static str)> {
         let passing = Arc::clone(&self.passing);
         let (max, limits) = (passing.max_request_body, passing.limits);
-        let (upload, progress) = Upload::of(body, &self.request.headers, max, &limits).map_err(|_| {
+        let (mut upload, progress) = Upload::of(body, &self.request.headers, max, &limits).map_err(|_| {
             (
                 ProblemKind::BodyTooLarge,
                 "its stated length is over the limit; nothing was sent on",
             )
         })?;
+        upload.without(&self.personal);
         // A client takes its time for a body, which says nothing about the dependency.
         let is_slow = !upload.is_empty();
         let shared = Arc::new(Shared {
@@ -89,7 +95,7 @@ impl Passed {
         let work = Arc::clone(&shared);
         let work = move |_call, permit| async move {
             let result = work.attempt(upload, permit).await;
-            result.inspect_err(|trouble| work.asked.passing.upstream.note(trouble))
+            result.inspect_err(|trouble| work.asked.passing.upstream().note(trouble))
         };
         let end = {
             let mut call = pin!(async {
@@ -138,7 +144,7 @@ struct Silence<'s>(Option<&'s Shared>);
 
 impl Silence<'_> {
     /// An answer has come, and says what became of the write.
-    fn is_broken(mut self) {
+    fn end(mut self) {
         self.0 = None;
     }
 }
@@ -160,13 +166,14 @@ impl Shared {
         permit: Option<Permit<'static>>,
     ) -> Result<StatusCode, Trouble> {
         let passing = &self.asked.passing;
+        let upstream = passing.upstream();
         if let Some(permit) = &permit {
             permit.not_sent();
         }
         let silence = Silence(Some(self));
-        let sent = self.in_time(self.sent(upload)).await;
+        let sent = self.in_time(self.sent(upstream, upload)).await;
         if sent.is_ok() {
-            silence.is_broken();
+            silence.end();
         }
         if let Some(permit) = permit.as_ref().filter(|_| self.left.load(Ordering::Relaxed)) {
             permit.sent();
@@ -175,21 +182,21 @@ impl Shared {
         let (mut parts, body) = response.into_parts();
         framing::check(&mut parts, Asked::of(&self.asked.request.headers, false))
             .inspect_err(|_| link.came_to(AddressCameTo::Failed))?;
-        let home = Arc::clone(&passing.upstream);
+        let home = Arc::clone(upstream);
         let mut stream = Stream::new(body, link, home, permit, passing.limits.stream_idle)
             .beside(Arc::clone(&self.upload));
         if stream.length() == Some(0) {
             stream.end_now().await;
         }
         let status = parts.status;
-        let class = passing.upstream.classify.of(status);
+        let class = upstream.classify.of(status);
         if class == Class::Fault {
             return Err(Trouble::Fault);
         }
         self.retire_copies(status, &parts.headers);
         let mut headers = parts.headers;
         strip_hop_by_hop(&mut headers);
-        passing.upstream.rewrite.response.apply(&mut headers);
+        upstream.rewrite.response.apply(&mut headers);
         passing.via.append(&mut headers, parts.version);
         *self.answer.lock() = Some((headers, stream));
         if matches!(class, Class::Outage(_)) {
@@ -200,7 +207,7 @@ impl Shared {
 
     /// Sends the request. What has no body and may be repeated is sent once more when an idle connection turns out to
     /// be closed, as reads are (rules H07, M10); everything else once.
-    async fn sent(&self, upload: Upload) -> Result<Head, Trouble> {
+    async fn sent(&self, upstream: &Upstream, upload: Upload) -> Result<Head, Trouble> {
         let Passed {
             passing,
             request,
@@ -214,7 +221,7 @@ impl Shared {
                 authority,
                 peer,
                 &passing.via,
-                &passing.upstream.rewrite,
+                &upstream.rewrite,
                 Sent::All,
                 upload,
             );
@@ -228,10 +235,9 @@ impl Shared {
                 self.left.store(true, Ordering::Relaxed);
                 outgoing(Upload::Empty)
             };
-            passing.upstream.send(&self.tried, each).await
+            upstream.send(&self.tried, each).await
         } else {
-            passing
-                .upstream
+            upstream
                 .send_once(&self.tried, outgoing(upload), &self.left)
                 .await
         }
@@ -240,7 +246,7 @@ impl Shared {
     /// Waits for the head for as long as the upstream may take. While the client is waited for that time stands still.
     async fn in_time(&self, head: impl Future<Output = Result<Head, Trouble>>) -> Result<Head, Trouble> {
         let mut head = pin!(head);
-        let mut patience = Patience::new(self.asked.passing.wait);
+        let mut patience = Patience::new(self.asked.wait);
         poll_fn(|context| {
             if let Poll::Ready(result) = head.as_mut().poll(context) {
                 return Poll::Ready(result);

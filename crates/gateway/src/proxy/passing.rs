@@ -22,13 +22,14 @@ use crate::config;
 pub(crate) struct Passing {
     pub(crate) name: Arc<str>,
     pub(crate) guard: Pass<StatusCode, Trouble>,
-    pub(super) upstream: Arc<Upstream>,
+    upstream: Arc<Upstream>,
     pub(super) limits: Limits,
     pub(super) via: Via,
     /// The most bytes of a request body.
     pub(super) max_request_body: u64,
     /// The longest wait for the upstream: to take a piece of the request, or to answer all of it.
     pub(super) wait: Duration,
+    deadline: Duration,
     turns: AtomicU32,
 }
 
@@ -41,9 +42,10 @@ impl Passing {
         route: &config::Route,
         dependency: &Dependency,
         upstream: &Arc<Upstream>,
+        before: Option<&Self>,
         common: &Common,
     ) -> Result<Self, Problems> {
-        let guard = common
+        let mut builder = common
             .engine
             .pass(&route.name, dependency)
             .classify(Trouble::class)
@@ -51,8 +53,11 @@ impl Passing {
                 let upstream = Arc::clone(upstream);
                 move |status: &StatusCode| upstream.classify.of(*status)
             })
-            .criticality(route.criticality)
-            .build()?;
+            .criticality(route.criticality);
+        if let Some(before) = before {
+            builder = builder.succeeds(&before.guard);
+        }
+        let guard = builder.build()?;
         let timeout = dependency.contract().timeout().unwrap_or(Duration::MAX);
         Ok(Self {
             name: route.name.as_str().into(),
@@ -62,8 +67,19 @@ impl Passing {
             via: common.via.clone(),
             max_request_body: route.max_request_body,
             wait: timeout.min(route.deadline),
+            deadline: route.deadline,
             turns: AtomicU32::new(0),
         })
+    }
+
+    /// Returns where an attempt that begins now asks.
+    pub(super) fn upstream(&self) -> &Arc<Upstream> {
+        Upstream::newest(&self.upstream)
+    }
+
+    /// Returns the longest wait for each step, for a request of which so much time has been spent before.
+    pub(super) fn wait_after(&self, spent: Duration) -> Duration {
+        self.wait.min(self.deadline.saturating_sub(spent))
     }
 
     /// Numbers those who are told when to come back; after 2^32 from zero again.

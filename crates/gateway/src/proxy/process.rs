@@ -9,15 +9,19 @@
 
 use std::{
     array,
-    sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+    },
 };
 
 use evenkeel::{Engine, Memory, http::Shelf};
 use evenkeel_http::problem::ProblemKind;
 
-use super::{buffers::Buffers, caching, labels::Labels, limits::Limits, whole::Reply};
+use super::{buffers::Buffers, caching, labels::Labels, limits::Limits, since::Since, whole::Reply};
 use crate::{
     config::Contract,
+    reload::Reloads,
     steering::Steering,
     telemetry::{Log, Standing},
 };
@@ -39,12 +43,16 @@ pub(crate) struct Process {
     pub(crate) log: Log,
     pub(crate) memory: Memory<Reply>,
     pub(crate) shelf: Shelf,
+    /// Since when copies that are somebody's may be given. As long as the copies themselves live.
+    pub(super) since: Arc<Since>,
     pub(crate) buffers: Buffers,
     pub(crate) limits: Limits,
     pub(super) labels: Labels,
     pub(super) in_flight: AtomicUsize,
     /// Where the routes stand.
     pub(crate) standing: Standing,
+    /// Which contract runs.
+    pub(crate) reloads: Reloads,
     /// What people have decided.
     pub(crate) steering: Steering,
     stopping: AtomicBool,
@@ -60,15 +68,25 @@ impl Process {
             log: Log::to_stderr(engine),
             memory,
             shelf,
+            since: Arc::default(),
             buffers: Buffers::new(contract.gateway.buffers),
             limits,
             labels: Labels::new(),
             in_flight: AtomicUsize::new(0),
             standing: Standing::default(),
+            reloads: Reloads::default(),
             steering: Steering::default(),
             stopping: AtomicBool::new(false),
             misdirected: array::from_fn(|_| AtomicU64::new(0)),
         }
+    }
+
+    /// Gives its stores and buffers the room that a contract says.
+    pub(super) fn make_room(&self, contract: &Contract) {
+        let (memory, shelf) = caching::room(contract);
+        self.memory.set_limit(memory);
+        self.shelf.set_limit(shelf, contract.gateway.scope_share_ppm);
+        self.buffers.set_limit(contract.gateway.buffers);
     }
 
     /// Returns how many requests have arrived and have no answer yet.

@@ -63,7 +63,8 @@ pub(super) fn advice_of_head(status: StatusCode, headers: &HeaderMap, now: Wall)
     }
 }
 
-fn advice(headers: &HeaderMap, now: Wall) -> Advice {
+/// Reads it from the fields of any answer.
+pub(super) fn advice(headers: &HeaderMap, now: Wall) -> Advice {
     if headers.get(RETRIED).is_some_and(|value| *value == YES) {
         return Advice::Never;
     }

@@ -50,7 +50,7 @@ pub(super) fn after_silence(served: &AllServed, written: Written<'_>) {
 
 fn retire(served: &AllServed, written: Written<'_>, how: Retire) {
     for route in served.keepers(written.target.path()) {
-        retire_on(&route, written, how);
+        route.and_newer().for_each(|route| retire_on(route, written, how));
     }
 }
 
@@ -60,28 +60,35 @@ fn retire_on(route: &Route, written: Written<'_>, how: Retire) {
         authority,
         target,
     } = written;
-    // Without its scope parts no read of this target was ever let in.
-    let (Ok(parts), Some(path_and_query)) = (
-        route.scope_of(target.path(), target.query()),
-        target.path_and_query(),
-    ) else {
+    let Some(path_and_query) = target.path_and_query() else {
         return;
     };
-    let whose = Whose {
-        scheme,
-        authority: authority::normalised(authority, scheme),
-        parts,
-    };
-    if let Some(cache) = &route.cache
-        && let Ok(key) = whose.key(&route.name, path_and_query.as_str())
-    {
-        cache.retire(&key, how, route.engine.now().mono);
-    }
+    let authority = authority::normalised(authority, scheme);
     // What is kept for failures alone is never fresh, so there is nothing to end but attempts that others would join.
     let goes = match how {
         Retire::Hard => route.keeps || route.coalesces,
         Retire::Soft => route.coalesces && !route.keeps,
     };
+    if route.is_somebodys() {
+        if goes || route.cache.is_some() {
+            route.void_target(scheme, &authority, path_and_query.as_str());
+        }
+        return;
+    }
+    // Without its scope parts no read of this target was ever let in.
+    let Ok(parts) = route.scope_of(target.path(), target.query(), &HeaderMap::new()) else {
+        return;
+    };
+    let whose = Whose {
+        scheme,
+        authority,
+        parts,
+    };
+    if let Some(cache) = &route.cache
+        && let Ok(key) = whose.key(&route.data, path_and_query.as_str())
+    {
+        cache.retire(&key, how, route.engine.now().mono);
+    }
     if goes {
         // An empty part is refused above.
         let _kept = route.guard.forget(whose.into(), path_and_query.as_str());

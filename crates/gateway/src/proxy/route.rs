@@ -3,7 +3,7 @@
 //! It refuses to exist half-built.
 
 use std::sync::{
-    Arc,
+    Arc, OnceLock,
     atomic::{AtomicU32, AtomicU64, Ordering},
 };
 
@@ -12,18 +12,24 @@ use evenkeel::{
     http::{HttpCache, IgnoredCookies, Shelf},
     stale,
 };
-use evenkeel_http::{facts::RequestFacts, hop::Via};
+use evenkeel_http::{
+    facts::{RequestFacts, Sharing},
+    hop::Via,
+};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 
 use super::{
     ahead::Ahead,
     alternate::{Alternate, Asking, agrees},
     buffers::Buffers,
-    caching,
+    caching, data,
+    identity::{self, Told},
     keep::Why,
     limits::Limits,
     oldest::Oldest,
     repeat,
+    since::Since,
+    tap::Tap,
     trouble::Trouble,
     upstream::Upstream,
     whole::Reply,
@@ -83,7 +89,11 @@ pub(crate) struct Route {
     pub(crate) guard: Guard,
     pub(super) pattern: Pattern,
     pub(super) scope: Vec<ScopePart>,
-    pub(super) upstream: Arc<Upstream>,
+    /// For whom its copies are.
+    pub(super) sharing: Sharing,
+    pub(super) told: Told,
+    pub(super) since: Arc<Since>,
+    upstream: Arc<Upstream>,
     pub(super) engine: Engine,
     pub(super) buffers: Buffers,
     pub(super) limits: Limits,
@@ -105,13 +115,19 @@ pub(crate) struct Route {
     /// Fields of requests that are brought into one spelling.
     pub(super) normalise: Vec<HeaderName>,
     ignored_cookies: IgnoredCookies,
-    not_kept: [AtomicU64; Why::COUNT],
-    validations: [AtomicU64; Validated::ALL.len()],
+    /// Which data is meant, in every key.
+    pub(super) data: String,
+    not_kept: Arc<[AtomicU64; Why::COUNT]>,
+    validations: Arc<[AtomicU64; Validated::ALL.len()]>,
     /// The age of the copies that it gives in place of live answers.
-    pub(crate) oldest: Oldest,
+    pub(crate) oldest: Arc<Oldest>,
     turns: AtomicU32,
+    /// What serves in its place from now on.
+    newer: OnceLock<Arc<Self>>,
     /// What is noted for those who watch it.
     pub(crate) seen: Arc<Seen>,
+    /// What a probe sees.
+    pub(crate) tap: Tap,
 }
 
 /// What the routes of one gateway share.
@@ -123,6 +139,7 @@ pub(crate) struct Common {
     pub(crate) buffers: Buffers,
     pub(crate) limits: Limits,
     pub(crate) via: Via,
+    pub(crate) since: Arc<Since>,
 }
 
 impl Route {
@@ -132,15 +149,16 @@ impl Route {
     /// Every problem that the engine finds with it.
     pub(crate) fn build(
         route: &config::Route,
-        dependency: &Dependency,
-        upstream: &Arc<Upstream>,
+        (dependency, upstream): (&Dependency, &Arc<Upstream>),
         alternate: Option<Alternate>,
+        before: Option<&Self>,
         common: &Common,
+        told: Told,
     ) -> Result<Self, Problems> {
         let cache = route
             .caching
             .as_ref()
-            .map(|caching| HttpCache::new(&common.shelf, caching::rules(route, caching)));
+            .map(|caching| HttpCache::new(&common.shelf, caching::rules(route, caching, &told)));
         let (above, below) = rungs(route);
         let mut builder = common
             .engine
@@ -153,6 +171,11 @@ impl Route {
             .ladder(above)
             .when_busy(route.when_busy)
             .criticality(route.criticality);
+        let version = data::version(route, &upstream.rewrite, &told);
+        builder = builder.version(&version);
+        if let Some(before) = before {
+            builder = builder.succeeds(&before.guard);
+        }
         let keeps = cache.is_none() && route.stale().is_some();
         if keeps {
             builder = builder
@@ -207,6 +230,9 @@ impl Route {
             guard,
             pattern: route.pattern.clone(),
             scope: route.scope.clone(),
+            sharing: caching::sharing(route),
+            told,
+            since: Arc::clone(&common.since),
             upstream: Arc::clone(upstream),
             engine: common.engine.clone(),
             buffers: common.buffers.clone(),
@@ -226,17 +252,50 @@ impl Route {
                 .as_ref()
                 .map_or_else(Vec::new, |caching| caching.normalise.clone()),
             ignored_cookies: route.ignored_cookies.clone(),
-            not_kept: std::array::from_fn(|_| AtomicU64::new(0)),
-            validations: std::array::from_fn(|_| AtomicU64::new(0)),
-            oldest: Oldest::default(),
+            data: format!("{}@{version}", route.name),
+            not_kept: before.map_or_else(
+                || Arc::new(std::array::from_fn(|_| AtomicU64::new(0))),
+                |before| Arc::clone(&before.not_kept),
+            ),
+            validations: before.map_or_else(
+                || Arc::new(std::array::from_fn(|_| AtomicU64::new(0))),
+                |before| Arc::clone(&before.validations),
+            ),
+            oldest: before.map_or_else(Arc::default, |before| Arc::clone(&before.oldest)),
             turns: AtomicU32::new(0),
-            seen: Arc::default(),
+            newer: OnceLock::new(),
+            tap: Tap::default(),
+            seen: before.map_or_else(Arc::default, |before| Arc::clone(&before.seen)),
         })
+    }
+
+    /// Returns where an attempt that begins now asks.
+    pub(super) fn upstream(&self) -> &Arc<Upstream> {
+        Upstream::newest(&self.upstream)
+    }
+
+    /// Has `newer` serve in its place. A route is taken over once.
+    pub(super) fn hand_over(&self, newer: &Arc<Self>) {
+        if !std::ptr::eq(self, Arc::as_ptr(newer)) {
+            drop(self.newer.set(Arc::clone(newer)));
+        }
+    }
+
+    /// Yields it and all that have served in its place since.
+    pub(super) fn and_newer(self: &Arc<Self>) -> impl Iterator<Item = &Arc<Self>> {
+        std::iter::successors(Some(self), |route| route.newer.get())
+    }
+
+    /// Returns the engine that it runs on.
+    pub(crate) const fn engine(&self) -> &Engine {
+        &self.engine
     }
 
     /// Reads what the rules need to know of a request.
     pub(super) fn facts(&self, method: &Method, headers: &HeaderMap) -> RequestFacts {
-        self.ignored_cookies.request(method, headers)
+        let mut facts = self.ignored_cookies.request(method, headers);
+        facts.authorization |= self.told.personal.iter().any(|name| headers.contains_key(name));
+        facts
     }
 
     /// Numbers those who are told when to come back; after 2^32 from zero again.
@@ -260,7 +319,7 @@ impl Route {
 
     /// Counts an answer to a validation.
     pub(super) fn note_validated(&self, result: Validated) {
-        let [not_modified, replaced] = &self.validations;
+        let [not_modified, replaced] = &*self.validations;
         let count = match result {
             Validated::NotModified => not_modified,
             Validated::Replaced => replaced,
@@ -270,7 +329,7 @@ impl Route {
 
     /// Returns how many answers to validations said this.
     pub(crate) fn validations(&self, result: Validated) -> u64 {
-        let [not_modified, replaced] = &self.validations;
+        let [not_modified, replaced] = &*self.validations;
         let count = match result {
             Validated::NotModified => not_modified,
             Validated::Replaced => replaced,
@@ -282,7 +341,12 @@ impl Route {
     ///
     /// # Errors
     /// What is missing or said twice, in words for the client. A missing part is never an empty text.
-    pub(super) fn scope_of(&self, path: &str, query: Option<&str>) -> Result<Vec<String>, String> {
+    pub(super) fn scope_of(
+        &self,
+        path: &str,
+        query: Option<&str>,
+        headers: &HeaderMap,
+    ) -> Result<Vec<String>, String> {
         self.scope
             .iter()
             .map(|part| match part {
@@ -291,6 +355,13 @@ impl Route {
                     Some(_) | None => Err(format!("the part `{name}` of the path is missing")),
                 },
                 ScopePart::Query(name) => parameter(query.unwrap_or_default(), name),
+                // Whoever may say it has said it by now, and nobody else could.
+                ScopePart::Identity(part, name) => {
+                    identity::part(headers, name).map(str::to_owned).map_err(|why| {
+                        let part = part.as_str();
+                        format!("the {part} of the request {why}, as far as those have said it who may")
+                    })
+                }
             })
             .collect()
     }

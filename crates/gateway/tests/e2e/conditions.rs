@@ -13,8 +13,11 @@ fn page() -> Reply {
         .header("content-type", "text/plain")
 }
 
+/// Fields of a request, the status, and as much of the body as is given.
+type Case = (&'static [(&'static str, &'static str)], u16, &'static str);
+
 /// What each condition comes to: the status, and as much of the body as is given.
-const CASES: [(&[(&str, &str)], u16, &str); 10] = [
+const CASES: [Case; 10] = [
     (&[("if-none-match", "\"v0\", W/\"v1\"")], 304, ""),
     (&[("if-none-match", "\"v0\"")], 200, "0123456789"),
     (&[("if-modified-since", MODIFIED)], 304, ""),

@@ -2,6 +2,7 @@
 //! It exists as a collector, so that nothing is counted twice and the way of a request touches no registry.
 //! It refuses to leave a reachable series out because it is still zero: alerts need the zero.
 
+mod contract;
 mod dependencies;
 mod gateway;
 mod out;
@@ -18,7 +19,7 @@ use prometheus_client::{
     registry::Registry,
 };
 
-pub(super) use self::out::Out;
+pub(super) use self::{out::Out, reach::Reach};
 use crate::proxy::{App, Connections, Current};
 
 /// Exports the series of one gateway.
@@ -68,8 +69,10 @@ impl Collector for Source {
         let mut out = Out::new(encoder);
         scrape.calls(&mut out)?;
         scrape.passes(&mut out)?;
+        super::protection::write(&scrape.app, &mut out)?;
         scrape.dependencies(&mut out)?;
         scrape.gateway(&mut out)?;
+        scrape.contract(&mut out)?;
         scrape.own(&mut out)
     }
 }

@@ -11,6 +11,7 @@ mod hold;
 mod init;
 mod probe;
 mod reload;
+mod purge;
 mod remote;
 mod schema;
 mod screen;

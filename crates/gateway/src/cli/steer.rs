@@ -8,8 +8,8 @@ use clap::Subcommand;
 
 use super::{
     hold::{self, Because, Mode, What},
-    reload,
     purge::{self, Selected},
+    reload,
     remote::Reach,
     status,
 };

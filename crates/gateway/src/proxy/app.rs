@@ -365,8 +365,7 @@ fn serve(parts: Parts<'_>, before: Option<&Served>, common: &Common) -> Result<S
     if route.observe_only {
         let watched = before.and_then(|before| before.observes.as_deref());
         let forwarded = before.and_then(|before| before.passes.as_deref());
-        let (forward, observing) =
-            Observing::build((route, told), asked, (watched, forwarded), common)?;
+        let (forward, observing) = Observing::build((route, told), asked, (watched, forwarded), common)?;
         return Ok(Served {
             reads: None,
             passes: Some(Arc::new(forward)),

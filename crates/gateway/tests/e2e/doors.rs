@@ -155,7 +155,7 @@ async fn e63_no_hold_and_no_outage_opens_a_door_whatever_is_kept() {
 /// What an authority is told, what it says and who it is: a change holds for the next request.
 #[tokio::test]
 async fn another_contract_for_an_authority_holds_at_once() {
-    let origin = Origin::start(|seen| Reply::ok(seen.header("x-user").unwrap_or("nobody").to_owned())).await;
+    let origin = Origin::start(|seen| Reply::ok(seen.header("x-user").unwrap_or("nobody"))).await;
     let (sso, other) = (
         Origin::start(authority).await,
         Origin::always(Reply::status(403)).await,
@@ -195,8 +195,7 @@ async fn another_contract_for_an_authority_holds_at_once() {
 async fn private_copies_belong_to_the_people_of_one_authority_and_stay_void_over_a_reload() {
     for caching in ["", "freshness = \"origin\""] {
         let origin = Origin::start(|seen| {
-            Reply::ok(seen.header("x-user").unwrap_or("nobody").to_owned())
-                .header("cache-control", "max-age=60")
+            Reply::ok(seen.header("x-user").unwrap_or("nobody")).header("cache-control", "max-age=60")
         })
         .await;
         let sso = Origin::start(authority).await;
@@ -221,8 +220,7 @@ async fn private_copies_belong_to_the_people_of_one_authority_and_stay_void_over
         assert_eq!(get("/r/1").await.status, 502, "{caching}: it was void before");
         origin.heal().await;
         origin.script(|seen| {
-            Reply::ok(seen.header("x-user").unwrap_or("nobody").to_owned())
-                .header("cache-control", "max-age=60")
+            Reply::ok(seen.header("x-user").unwrap_or("nobody")).header("cache-control", "max-age=60")
         });
         assert_eq!(get("/r/1").await.text(), "ana");
         origin.stop().await;
@@ -235,5 +233,26 @@ async fn private_copies_belong_to_the_people_of_one_authority_and_stay_void_over
             502,
             "{caching}: somebody else by that name"
         );
+    }
+}
+
+/// What only watches forwards every request that is allowed, and none that is not.
+#[tokio::test]
+async fn a_route_that_only_watches_is_a_door_all_the_same() {
+    let origin = Origin::always(Reply::ok("data")).await;
+    let sso = Origin::start(authority).await;
+    let text =
+        contract(&origin, &sso, COPY, PRIVATE).replace("[gateway]\n", "[gateway]\nobserve_only = true\n");
+    let bench = Bench::start(&text).await;
+    for (state, told) in STATES {
+        be(&sso, state).await;
+        let before = origin.hits();
+        for answer in ask(&bench).await {
+            assert_eq!(answer.status, told, "{state}: {}", answer.text());
+        }
+        assert_eq!(origin.hits() - before, if told == 200 { 3 } else { 0 }, "{state}");
+        if state == "down" {
+            sso.heal().await;
+        }
     }
 }

@@ -27,6 +27,7 @@ mod protect;
 mod queue;
 mod recovery;
 mod reload;
+mod reload_whose;
 mod requests;
 mod retries;
 mod rewriting;

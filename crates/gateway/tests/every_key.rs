@@ -15,6 +15,8 @@ mod ladder;
 mod load;
 #[path = "every_key/meaning.rs"]
 mod meaning;
+#[path = "every_key/protection.rs"]
+mod protection;
 #[path = "every_key/retries.rs"]
 mod retries;
 #[path = "every_key/room.rs"]
@@ -56,6 +58,51 @@ const CHECKS: &[(&str, &str, Check)] = &[
         check!(steering::admin_token_file()),
     ),
     ("gateway", "metrics", check!(steering::metrics())),
+    (
+        "gateway",
+        "identity_from_peers",
+        check!(protection::identity_from_peers()),
+    ),
+    (
+        "gateway.identity_from_peers",
+        "tenant",
+        check!(protection::identity_from_peers()),
+    ),
+    (
+        "gateway.identity_from_peers",
+        "subject",
+        check!(protection::identity_from_peers()),
+    ),
+    (
+        "gateway.identity_from_peers",
+        "entitlements",
+        check!(protection::identity_from_peers()),
+    ),
+    ("authorities.<name>", "from", check!(protection::from())),
+    ("authorities.<name>", "method", check!(protection::method())),
+    ("authorities.<name>", "path", check!(protection::path())),
+    ("authorities.<name>", "headers", check!(protection::headers())),
+    ("authorities.<name>", "consume", check!(protection::consume())),
+    ("authorities.<name>", "copy", check!(protection::copy())),
+    ("authorities.<name>", "identity", check!(protection::identity())),
+    ("authorities.<name>", "deny", check!(protection::deny())),
+    ("authorities.<name>", "deadline", check!(protection::deadline())),
+    (
+        "authorities.<name>.identity",
+        "tenant",
+        check!(protection::identity()),
+    ),
+    (
+        "authorities.<name>.identity",
+        "subject",
+        check!(protection::identity()),
+    ),
+    (
+        "authorities.<name>.identity",
+        "entitlements",
+        check!(protection::identity()),
+    ),
+    ("routes", "authorize", check!(protection::authorize())),
     ("resources.<name>", "concurrency", check!(resource())),
     ("dependencies.<name>", "urls", check!(urls())),
     ("dependencies.<name>", "urls", check!(addresses::urls())),

@@ -3,7 +3,14 @@
 //! It refuses nothing by itself; the reader refuses what is not listed here.
 
 /// Keys at the top of the file.
-pub const ROOT: &[&str] = &["include", "gateway", "resources", "dependencies", "routes"];
+pub const ROOT: &[&str] = &[
+    "include",
+    "gateway",
+    "resources",
+    "dependencies",
+    "authorities",
+    "routes",
+];
 /// Keys of `[gateway]`.
 pub const GATEWAY: &[&str] = &[
     "listen",
@@ -18,6 +25,7 @@ pub const GATEWAY: &[&str] = &[
     "state",
     "admin_token_file",
     "metrics",
+    "identity_from_peers",
 ];
 /// Keys of `[resources.<name>]`.
 pub const RESOURCE: &[&str] = &["concurrency"];
@@ -90,6 +98,12 @@ pub const RETRY: &[&str] = &[
 ];
 /// Keys of `learned_limit`.
 pub const LEARNED_LIMIT: &[&str] = &["floor", "cold", "linger"];
+/// Keys of `[authorities.<name>]`.
+pub const AUTHORITY: &[&str] = &[
+    "from", "method", "path", "headers", "consume", "copy", "identity", "deny", "deadline",
+];
+/// Keys of `identity` and `identity_from_peers`.
+pub const IDENTITY: &[&str] = &["tenant", "subject", "entitlements"];
 /// Keys of `[[routes]]`.
 pub const ROUTE: &[&str] = &[
     "name",
@@ -97,6 +111,7 @@ pub const ROUTE: &[&str] = &[
     "class",
     "from",
     "deadline",
+    "authorize",
     "scope",
     "ladder",
     "exercise",
@@ -146,6 +161,7 @@ pub const KEEP_IF: &[&str] = &[
 /// Every table with its keys, named as the reference page names them.
 pub const ALL: &[(&str, &[&str])] = &[
     ("gateway", GATEWAY),
+    ("gateway.identity_from_peers", IDENTITY),
     ("resources.<name>", RESOURCE),
     ("dependencies.<name>", DEPENDENCY),
     ("dependencies.<name>.eject", EJECT),
@@ -161,6 +177,8 @@ pub const ALL: &[(&str, &[&str])] = &[
     ("dependencies.<name>.classes.gone", CLASS),
     ("dependencies.<name>.classes.busy", CLASS),
     ("dependencies.<name>.rewrite", REWRITE),
+    ("authorities.<name>", AUTHORITY),
+    ("authorities.<name>.identity", IDENTITY),
     ("routes", ROUTE),
     ("routes.match", MATCH),
     ("routes.ladder", RUNG),

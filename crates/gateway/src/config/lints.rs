@@ -101,6 +101,9 @@ pub const CLASS_NOT_BUILT: &str = "class-not-built";
 /// An alternate that needs what the first dependency lacks when it fails.
 pub const ALTERNATE_ON_OWN_RESOURCE: &str = "alternate-on-own-resource";
 
+/// An authority that fails, or is slow, with what it protects.
+pub const AUTHORITY_ON_OWN_RESOURCE: &str = "authority-on-own-resource";
+
 // Values and files from outside.
 /// A variable or a file that a value is to come from, and that cannot be read.
 pub const VALUE_NOT_THERE: &str = "value-not-there";
@@ -244,6 +247,10 @@ pub static ALL: &[Lint] = &[
     warning(
         ALTERNATE_ON_OWN_RESOURCE,
         include_str!("../../../../docs/reference/lints/alternate-on-own-resource.md"),
+    ),
+    error(
+        AUTHORITY_ON_OWN_RESOURCE,
+        include_str!("../../../../docs/reference/lints/authority-on-own-resource.md"),
     ),
     error(
         codes::EXACT_WITH_OLD_DATA,

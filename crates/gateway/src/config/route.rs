@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use evenkeel::http::IgnoredCookies;
 use evenkeel_core::{Criticality, ReadDraft, RefreshRules, WhenBusy, codes};
+use http::HeaderName;
 use toml::{Spanned, de::DeValue};
 
 use super::{
@@ -13,11 +14,13 @@ use super::{
     conditions::{self, Conditions},
     dangers,
     forwarding::{self, Class, OtherMethods},
+    identity::IdentityPart,
     keep_if::{self, KeepIf},
     keys,
     ladder::{self, Alternate, DefaultAnswer, Known, Rung},
     lints,
     pattern::Pattern,
+    protection::Doors,
     reader::Fields,
     refresh, room,
 };
@@ -41,6 +44,8 @@ pub struct Route {
     pub from: String,
     /// The longest span of a whole call, to the first byte of the answer.
     pub deadline: Duration,
+    /// The name of the authority that decides first, if there is one.
+    pub authorize: Option<String>,
     /// The parts of a request that say whose data it is about.
     pub scope: Vec<ScopePart>,
     /// The rungs below live.
@@ -74,6 +79,19 @@ pub enum ScopePart {
     Path(String),
     /// A query parameter, exactly once.
     Query(String),
+    /// What an authority or a listed peer says in this field.
+    Identity(IdentityPart, HeaderName),
+}
+
+impl ScopePart {
+    /// Returns the field that says it, where an identity is meant.
+    #[must_use]
+    pub const fn field(&self) -> Option<&HeaderName> {
+        match self {
+            Self::Identity(_, name) => Some(name),
+            Self::Path(_) | Self::Query(_) => None,
+        }
+    }
 }
 
 impl Route {
@@ -89,6 +107,13 @@ impl Route {
             Rung::Stale(max_age) => Some(*max_age),
             Rung::Alternate(_) | Rung::Default(_) => None,
         })
+    }
+
+    /// Tells whether its copies are those of one principal each.
+    #[must_use]
+    pub fn is_private(&self) -> bool {
+        let is_subject = |part: &ScopePart| matches!(part, ScopePart::Identity(IdentityPart::Subject, _));
+        self.scope.iter().any(is_subject)
     }
 
     /// Returns what the engine checks and obeys of it.
@@ -135,7 +160,12 @@ pub(super) fn name_of<'t>(route: &'t Spanned<DeValue<'t>>) -> Option<&'t str> {
     route.get_ref().as_table()?.get("name")?.get_ref().as_str()
 }
 
-pub(super) fn read(known: Known<'_>, earlier: &[Route], mut fields: Fields<'_, '_>) -> Option<Route> {
+pub(super) fn read(
+    known: Known<'_>,
+    doors: &Doors<'_>,
+    earlier: &[Route],
+    mut fields: Fields<'_, '_>,
+) -> Option<Route> {
     let name = fields.required_text("name", "\"product\"");
     if let Some(name) = &name
         && earlier.iter().any(|route| route.name == *name)
@@ -156,7 +186,8 @@ pub(super) fn read(known: Known<'_>, earlier: &[Route], mut fields: Fields<'_, '
         known.refuse_unknown(&mut fields, "from", from);
     }
     let deadline = fields.duration("deadline", "\"3s\"").unwrap_or(Route::DEADLINE);
-    let scope = scope(&mut fields, pattern.as_ref());
+    let authorize = doors.authorize(&mut fields);
+    let scope = scope(&mut fields, pattern.as_ref(), doors, authorize.as_deref());
     let ladder = ladder::read(&mut fields, known, from.as_deref());
     let exercise = ladder::read_exercise(&mut fields, &ladder);
     let when_busy = fields.word(
@@ -217,6 +248,7 @@ pub(super) fn read(known: Known<'_>, earlier: &[Route], mut fields: Fields<'_, '
         max_request_body: forwarding.max_request_body,
         from: from.unwrap_or_default(),
         deadline,
+        authorize,
         scope,
         ladder,
         exercise,
@@ -279,7 +311,12 @@ lints::SAME_REQUESTS,
     }
 }
 
-fn scope(fields: &mut Fields<'_, '_>, pattern: Option<&Pattern>) -> Vec<ScopePart> {
+fn scope(
+    fields: &mut Fields<'_, '_>,
+    pattern: Option<&Pattern>,
+    doors: &Doors<'_>,
+    authorize: Option<&str>,
+) -> Vec<ScopePart> {
     let mut parts = Vec::new();
     for text in fields.texts("scope", "[\"path:tenant\"]").unwrap_or_default() {
         let part = match text.split_once(':') {
@@ -287,7 +324,12 @@ fn scope(fields: &mut Fields<'_, '_>, pattern: Option<&Pattern>) -> Vec<ScopePar
                 Some(ScopePart::Path(name.to_owned()))
             }
             Some(("query", name)) if !name.is_empty() => Some(ScopePart::Query(name.to_owned())),
-            Some(_) | None => None,
+            Some(_) => None,
+            None => match doors.identity_part(fields, &text, authorize) {
+                Ok(part) => part,
+                // It has been told.
+                Err(()) => continue,
+            },
         };
         match part {
             Some(part) if parts.contains(&part) => {
@@ -303,7 +345,7 @@ fn scope(fields: &mut Fields<'_, '_>, pattern: Option<&Pattern>) -> Vec<ScopePar
             None => fields.problem(
                 "scope",
                 &format!("\"{text}\""),
-                "path:<name of a part of the path in `match`>, query:<name of a parameter>",
+                "path:<name of a part of the path in `match`>, query:<name of a parameter>, tenant, subject, entitlements",
                 "write `scope = [\"query:lang\"]`, say",
             ),
         }

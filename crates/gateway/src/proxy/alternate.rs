@@ -118,6 +118,9 @@ impl Exchange {
             cached: None,
             instead: Some(upstream),
             alternate: OnceLock::new(),
+            arrived: self.arrived,
+            void: self.void,
+            began: OnceLock::new(),
         }
     }
 

@@ -11,9 +11,13 @@ use std::{
     time::Duration,
 };
 
-use bytes::{Bytes, BytesMut};
-use evenkeel::{Class, Keep, Permit};
-use evenkeel_http::{dates::HttpDate, facts::RequestFacts, hop::strip_hop_by_hop};
+use bytes::Bytes;
+use evenkeel::{Class, Keep, Mono, Permit};
+use evenkeel_http::{
+    dates::HttpDate,
+    facts::{RequestFacts, Sharing},
+    hop::strip_hop_by_hop,
+};
 use http::{
     HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version,
     header::{DATE, IF_MATCH, IF_UNMODIFIED_SINCE},
@@ -30,8 +34,10 @@ use super::{
     framing::{self, Asked, End},
     keep::{self, Received, Verdict, Why},
     peer::Peer,
+    pieces::Pieces,
     route::Route,
     seat::{CameTo, Tried},
+    since::Place,
     stream::Stream,
     trouble::Trouble,
     upload::Upload,
@@ -54,6 +60,12 @@ pub(crate) struct Exchange {
     pub(super) tried: Tried,
     /// What the shelf has for it, on a route that caches.
     pub(super) cached: Option<Cached>,
+    /// When it arrived, where something was decided before the call.
+    pub(super) arrived: Option<Mono>,
+    /// Where it stands since when copies may be given, where they are somebody's.
+    pub(super) void: Option<[Place; 2]>,
+    /// When the first attempt began, where that matters.
+    pub(super) began: OnceLock<Mono>,
     /// The alternate, where it is asked in place of the route's own dependency.
     pub(super) instead: Option<Arc<Upstream>>,
     /// The exchange of the same request with the alternate, once that is asked.
@@ -79,8 +91,12 @@ pub(super) enum Read {
 impl Exchange {
     /// Makes the attempt; a failure is remembered for the log.
     pub(super) async fn attempt(&self, permit: Option<Permit<'static>>) -> Result<Reply, Trouble> {
+        if self.void.is_some() {
+            self.began.get_or_init(|| self.route.engine.now().mono);
+        }
         self.run(permit)
             .await
+            .inspect(|reply| self.note_refusal(reply))
             .inspect_err(|trouble| self.upstream().note(trouble))
     }
 
@@ -212,7 +228,7 @@ impl Exchange {
     fn flowing(&self, head: &response::Parts, why: Option<Why>) -> Keep {
         // That there was no room for it here says nothing about the answer, so what is kept stays.
         if self.route.keeps && why != Some(Why::BuffersFull) {
-            keep::flowing(&self.facts(), head.status, &head.headers)
+            keep::flowing(self.route.sharing, &self.facts(), head.status, &head.headers)
         } else {
             Keep::Leave
         }
@@ -262,7 +278,13 @@ impl Exchange {
         }
         let is_error = self.upstream().classify.is_error(class);
         let shared = if is_error {
-            keep::of_failure(&self.facts(), &self.request.headers, status, &head.headers)
+            keep::of_failure(
+                self.route.sharing,
+                &self.facts(),
+                &self.request.headers,
+                status,
+                &head.headers,
+            )
         } else {
             verdict.shared
         };
@@ -281,6 +303,7 @@ impl Exchange {
             terms: verdict.terms,
             lifetime: verdict.lifetime,
             shared,
+            began: self.began.get().copied(),
         });
         *self.handed.lock() = Handed {
             headers: original,
@@ -324,6 +347,7 @@ impl Exchange {
             return Verdict::leave(None);
         }
         let received = Received {
+            sharing: self.route.sharing,
             request: &self.facts(),
             request_headers: &self.request.headers,
             status: head.status,
@@ -344,8 +368,7 @@ impl Exchange {
         let asked = &facts.directives;
         let headers = &self.request.headers;
         self.request.method != Method::GET
-            || facts.authorization
-            || facts.cookies
+            || (self.route.sharing == Sharing::Shared && (facts.authorization || facts.cookies))
             || asked.no_store
             || asked.unreadable
             || (steers && (asked.no_cache || asked.max_age == Some(Duration::ZERO)))
@@ -395,68 +418,3 @@ const PRECONDITIONS: [HeaderName; 2] = [IF_MATCH, IF_UNMODIFIED_SINCE];
 
 /// The fields added to a live answer: `Via`, `Date`, and the two labels.
 const ADDED: usize = 4;
-
-/// A body being read. A single piece, the usual case, is not copied; more are copied together, so that a body
-/// of many small ones takes no more than its length.
-struct Pieces {
-    first: Bytes,
-    joined: BytesMut,
-    announced: usize,
-}
-
-impl Pieces {
-    fn of(announced: usize) -> Self {
-        Self {
-            first: Bytes::new(),
-            joined: BytesMut::new(),
-            announced,
-        }
-    }
-
-    fn length(&self) -> usize {
-        self.first.len() + self.joined.len()
-    }
-
-    fn add(&mut self, piece: Bytes) {
-        if self.length() == 0 {
-            self.first = piece;
-            return;
-        }
-        if !self.first.is_empty() {
-            self.joined
-                .reserve(self.announced.max(self.first.len() + piece.len()));
-            self.joined.extend_from_slice(&std::mem::take(&mut self.first));
-        }
-        self.joined.extend_from_slice(&piece);
-    }
-
-    fn joined(self) -> Bytes {
-        if self.joined.is_empty() {
-            self.first
-        } else {
-            self.joined.freeze()
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn pieces_come_out_in_order_and_an_empty_one_changes_nothing() {
-        for (pieces, whole) in [
-            (&[][..], ""),
-            (&["", ""], ""),
-            (&["a"], "a"),
-            (&["", "a", "", "bc", "d"], "abcd"),
-        ] {
-            let mut read = Pieces::of(0);
-            for piece in pieces {
-                read.add(Bytes::from_static(piece.as_bytes()));
-            }
-            assert_eq!(read.length(), whole.len());
-            assert_eq!(read.joined(), whole);
-        }
-    }
-}

@@ -128,6 +128,7 @@ impl Verdict {
 /// A complete answer and the request that it answers, both as received.
 #[derive(Debug)]
 pub(super) struct Received<'a> {
+    pub(super) sharing: Sharing,
     pub(super) request: &'a RequestFacts,
     pub(super) request_headers: &'a HeaderMap,
     pub(super) status: StatusCode,
@@ -138,8 +139,9 @@ pub(super) struct Received<'a> {
 /// Judges an answer that is not an error; `worth` is what the contract's `keep_if` says of it.
 pub(super) fn judge(received: &Received<'_>, worth: Result<(), Unworthy>) -> Verdict {
     let head = ResponseHead::of(received.status, received.headers);
-    if let Err(why) = may_keep(Sharing::Shared, received.request, &head) {
-        return Verdict::of(after(why, received.request, &head), Some(Why::Http(why)));
+    let sharing = received.sharing;
+    if let Err(why) = may_keep(sharing, received.request, &head) {
+        return Verdict::of(after(why, sharing, received.request, &head), Some(Why::Http(why)));
     }
     if is_degraded(received.headers) {
         return Verdict::leave(Some(Why::Degraded));
@@ -154,12 +156,12 @@ pub(super) fn judge(received: &Received<'_>, worth: Result<(), Unworthy>) -> Ver
     };
     let at = HttpDate::from_unix_seconds(received.at.as_secs());
     let said = head.directives;
-    let lifetime = freshness_lifetime(&said, received.headers, Sharing::Shared, at);
+    let lifetime = freshness_lifetime(&said, received.headers, sharing, at);
     Verdict {
         terms: Terms {
             keep: if worth.is_ok() { Keep::Yes } else { Keep::Leave },
             own_limit: stale_limit(lifetime, said.stale_if_error),
-            stale_forbidden: stale_forbidden(Sharing::Shared, &said).is_some(),
+            stale_forbidden: stale_forbidden(sharing, &said).is_some(),
             // The engine counts from the beginning of the attempt, so the response delay is in the age already.
             already: corrected_initial_age(received.headers, at, Duration::ZERO),
             ..Terms::default()
@@ -178,13 +180,14 @@ pub(super) fn judge(received: &Received<'_>, worth: Result<(), Unworthy>) -> Ver
 
 /// Says for which others who wait an error answer is too; `None` if it is for the one who asked alone.
 pub(super) fn of_failure(
+    sharing: Sharing,
     request: &RequestFacts,
     request_headers: &HeaderMap,
     status: StatusCode,
     headers: &HeaderMap,
 ) -> Option<Shared> {
     let head = ResponseHead::of(status, headers);
-    may_be_anothers(Sharing::Shared, request, &head).ok()?;
+    may_be_anothers(sharing, request, &head).ok()?;
     let variant = Variant::of(headers, request_headers).ok()?;
     Some(Shared {
         facts: StoredFacts {
@@ -198,20 +201,25 @@ pub(super) fn of_failure(
 
 /// Decides what becomes of the old snapshot once the body of an answer has ended that was too large to be held back:
 /// the answer cannot be kept, so it is as with one that may not be.
-pub(super) fn flowing(request: &RequestFacts, status: StatusCode, headers: &HeaderMap) -> Keep {
+pub(super) fn flowing(
+    sharing: Sharing,
+    request: &RequestFacts,
+    status: StatusCode,
+    headers: &HeaderMap,
+) -> Keep {
     if is_degraded(headers) {
         return Keep::Leave;
     }
     let head = ResponseHead::of(status, headers);
-    match may_keep(Sharing::Shared, request, &head) {
+    match may_keep(sharing, request, &head) {
         Ok(()) => Keep::Remove,
-        Err(why) => after(why, request, &head),
+        Err(why) => after(why, sharing, request, &head),
     }
 }
 
 /// What becomes of the old snapshot when a new answer may not be kept.
-fn after(why: NotKept, request: &RequestFacts, response: &ResponseHead<'_>) -> Keep {
-    if supersedes(why, Sharing::Shared, request, &response.directives) {
+fn after(why: NotKept, sharing: Sharing, request: &RequestFacts, response: &ResponseHead<'_>) -> Keep {
+    if supersedes(why, sharing, request, &response.directives) {
         Keep::Remove
     } else {
         Keep::Leave

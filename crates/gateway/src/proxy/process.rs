@@ -9,13 +9,16 @@
 
 use std::{
     array,
-    sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+    },
 };
 
 use evenkeel::{Engine, Memory, http::Shelf};
 use evenkeel_http::problem::ProblemKind;
 
-use super::{buffers::Buffers, caching, labels::Labels, limits::Limits, whole::Reply};
+use super::{buffers::Buffers, caching, labels::Labels, limits::Limits, since::Since, whole::Reply};
 use crate::{
     config::Contract,
     steering::Steering,
@@ -39,6 +42,8 @@ pub(crate) struct Process {
     pub(crate) log: Log,
     pub(crate) memory: Memory<Reply>,
     pub(crate) shelf: Shelf,
+    /// Since when copies that are somebody's may be given. As long as the copies themselves live.
+    pub(super) since: Arc<Since>,
     pub(crate) buffers: Buffers,
     pub(crate) limits: Limits,
     pub(super) labels: Labels,
@@ -60,6 +65,7 @@ impl Process {
             log: Log::to_stderr(engine),
             memory,
             shelf,
+            since: Arc::default(),
             buffers: Buffers::new(contract.gateway.buffers),
             limits,
             labels: Labels::new(),

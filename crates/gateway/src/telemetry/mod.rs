@@ -6,16 +6,18 @@ mod access;
 mod addresses;
 mod ages;
 mod coverage;
-#[allow(dead_code, reason = "read by log and status")]
+#[allow(dead_code, reason = "read by status")]
 mod degradation;
 mod exercises;
 mod line;
 mod log;
 mod metrics;
 mod outages;
+mod protection;
 pub mod series;
-#[allow(dead_code, reason = "read by log and status")]
+#[allow(dead_code, reason = "read by status")]
 mod standing;
+mod told;
 
 pub use line::{Level, Line};
 pub use log::Log;
@@ -27,6 +29,7 @@ pub(crate) use line::rfc3339;
 pub(crate) use metrics::Metrics;
 pub(crate) use outages::{Blame, Outages};
 pub(crate) use standing::{LOOK_EVERY, Standing};
+pub(crate) use told::line as told;
 
 /// What is noted of the calls of one route beside the engine's own counters. Clones of the handle share it, so that
 /// another contract with a route of this name goes on counting.

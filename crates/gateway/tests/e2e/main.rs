@@ -20,6 +20,7 @@ mod meaning;
 mod passing;
 mod poisoning;
 mod promtool;
+mod protect;
 mod queue;
 mod recovery;
 mod requests;

@@ -26,6 +26,9 @@ pub const GATEWAY: &[&str] = &[
     "admin_token_file",
     "metrics",
     "identity_from_peers",
+    "deadline_from",
+    "criticality_from",
+    "trace",
 ];
 /// Keys of `[resources.<name>]`.
 pub const RESOURCE: &[&str] = &["concurrency"];
@@ -47,6 +50,7 @@ pub const DEPENDENCY: &[&str] = &[
     "resend",
     "classify",
     "classes",
+    "deadline_to",
     "rewrite",
 ];
 /// Keys of `eject`.

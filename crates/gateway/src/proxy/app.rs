@@ -11,6 +11,7 @@ use evenkeel_http::hop::Via;
 use super::{
     alternate::Alternate,
     health,
+    hints::Hints,
     identity::{Personal, Told},
     labels,
     limits::Limits,
@@ -43,6 +44,8 @@ pub struct App {
     pub(crate) gates: Vec<Arc<Gate>>,
     /// What no client may say.
     pub(super) personal: Personal,
+    /// What else is read of requests.
+    pub(crate) hints: Hints,
     pub(crate) dependencies: Vec<(Dependency, Arc<Upstream>)>,
     pub(crate) resources: Vec<Resource>,
     pub(super) served: AllServed,
@@ -136,6 +139,7 @@ impl App {
             passes: served.list.iter().filter_map(|one| one.passes.clone()).collect(),
             gates: served.list.iter().filter_map(|one| one.gate.clone()).collect(),
             personal: Personal::of(contract),
+            hints: Hints::new(&contract.gateway.hints, process.engine.draw_seed()),
             served,
             dependencies,
             resources,

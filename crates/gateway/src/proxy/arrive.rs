@@ -27,6 +27,7 @@ use super::{
     cached::Cached,
     exchange::{Exchange, Handed},
     framing,
+    hints::Said,
     pass::Passed,
     peer::Peer,
     route::Whose,
@@ -128,6 +129,7 @@ pub(super) fn prepare(
         mut request,
         authority,
     } = covered;
+    let said = request.extensions.remove::<Arc<Said>>();
     let is_read = request.method == Method::GET || request.method == Method::HEAD;
     let (route, passing) = (served.reads.as_ref().filter(|_| is_read), served.passes.as_ref());
     let route = match (route, passing) {
@@ -139,6 +141,14 @@ pub(super) fn prepare(
                 app.served.keepers(&request)
             };
             let spent = arrived.map_or(Duration::ZERO, |at| app.engine().now().mono.since(at));
+            let given = said
+                .as_ref()
+                .and_then(|said| said.deadline)
+                .unwrap_or(Duration::MAX);
+            if given.is_zero() {
+                let detail = "its time was over when it arrived; nothing was sent on";
+                return Err(Refused::because(ProblemKind::TimedOut, Some(detail.to_owned())));
+            }
             return Ok(Asked::Pass(Box::new(Passed {
                 passing: Arc::clone(passing),
                 keepers,
@@ -146,7 +156,8 @@ pub(super) fn prepare(
                 authority,
                 peer: Arc::clone(peer),
                 personal: app.personal.clone(),
-                wait: passing.wait_after(spent),
+                wait: passing.wait_after(spent).min(given),
+                said,
             })));
         }
         // Nobody who does not take the method is found.
@@ -186,7 +197,8 @@ pub(super) fn prepare(
         peer: Arc::clone(peer),
         handed: Mutex::new(Handed::default()),
         connected: AtomicBool::new(false),
-        tried: Tried::default(),
+        tried: Tried::with(said.as_ref()),
+        said,
         cached,
         arrived,
         void,

@@ -17,6 +17,7 @@ mod gate;
 mod given;
 mod handle;
 mod health;
+mod hints;
 mod identity;
 mod keep;
 mod labels;
@@ -68,6 +69,7 @@ pub use upstream::UNREACHED_MAX;
 
 pub(crate) use authority::of_request;
 pub(crate) use current::Current;
+pub(crate) use hints::Unread;
 pub(crate) use keep::Why;
 pub(crate) use passing::Passing;
 pub(crate) use process::Process;

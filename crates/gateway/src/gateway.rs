@@ -2,15 +2,16 @@
 //! It exists so that the command line, the demo and the tests start the same thing.
 //! It refuses to start half: a contract with problems or an address in use starts nothing.
 
-use std::{fmt, io, net::SocketAddr, sync::Arc, time::Duration};
+use std::{fmt, io, net::SocketAddr, path::Path, sync::Arc, time::Duration};
 
 use evenkeel::{Engine, Problems};
 use tokio::{net::TcpListener, task::JoinHandle};
 
 use crate::{
     admin::{Admin, Token},
-    config::{self, Contract},
+    config::{self, Contract, Loaded},
     proxy::{App, Connections, Current, Limits, SWEEP_EVERY, Stop, serve, serve_with},
+    reload::{LastGood, Reloader, Reloads},
     steering,
     telemetry::{AccessLog, LOOK_EVERY, Level, Log, Metrics},
 };
@@ -26,6 +27,8 @@ pub struct Gateway {
     admin: SocketAddr,
     metrics: Option<SocketAddr>,
     stop: Arc<Stop>,
+    /// The administration is there until the last answer has gone out.
+    stop_admin: Arc<Stop>,
     connections: Connections,
     serving: JoinHandle<()>,
     others: Vec<JoinHandle<()>>,
@@ -105,7 +108,7 @@ impl Gateway {
         }
         let (listener, address) = bind(contract.gateway.listen).await?;
         let (admin_listener, admin) = bind(contract.gateway.admin).await?;
-        let stop = Arc::new(Stop::default());
+        let (stop, stop_admin) = (Arc::new(Stop::default()), Arc::new(Stop::default()));
         let connections = Connections::new(limits.connections);
         let serving = tokio::spawn(serve(
             listener,
@@ -127,7 +130,7 @@ impl Gateway {
             current.process().log.clone(),
             limits,
             Connections::new(ADMIN_CONNECTIONS),
-            Arc::clone(&stop),
+            Arc::clone(&stop_admin),
             move |peer, request| {
                 let administered = Arc::clone(&administered);
                 async move { administered.answer(peer, request).await }
@@ -142,7 +145,7 @@ impl Gateway {
                     current.process().log.clone(),
                     limits,
                     Connections::new(ADMIN_CONNECTIONS),
-                    Arc::clone(&stop),
+                    Arc::clone(&stop_admin),
                     move |_, request| std::future::ready(readers.answer_reader(&request)),
                 ));
                 Some((reader, address))
@@ -162,10 +165,33 @@ impl Gateway {
             admin,
             metrics,
             stop,
+            stop_admin,
             connections,
             serving,
             others,
         })
+    }
+
+    /// Has the contract be loaded anew from its file: see [`Reloader`]. `loaded` is what this gateway was started with; where
+    /// `last_good` is given each contract that serves is kept there. A gateway has one reloader, from the first call on.
+    pub fn follow(&mut self, path: &Path, loaded: &Loaded, last_good: Option<LastGood>) -> Arc<Reloader> {
+        if let Some(known) = self.current.reloader() {
+            return Arc::clone(known);
+        }
+        let process = self.current.process();
+        process.reloads.note_loaded(loaded, process.engine.now().wall);
+        let workers = workers(&loaded.contract);
+        let files = loaded.files.clone();
+        let reloader = Arc::new(Reloader::new(&self.current, path, workers, last_good, files));
+        self.current.reload_by(&reloader);
+        self.others.push(tokio::spawn(Arc::clone(&reloader).watch()));
+        reloader
+    }
+
+    /// Returns which contract runs.
+    #[must_use]
+    pub fn reloads(&self) -> &Reloads {
+        &self.current.process().reloads
     }
 
     /// Returns where clients connect.
@@ -207,13 +233,16 @@ impl Gateway {
     pub async fn stop(self, drain: Duration) -> bool {
         self.current.process().note_stopping();
         self.stop.tell();
-        self.connections.drained(drain).await
+        let drained = self.connections.drained(drain).await;
+        self.stop_admin.tell();
+        drained
     }
 }
 
 impl Drop for Gateway {
     fn drop(&mut self) {
         self.stop.tell();
+        self.stop_admin.tell();
         self.serving.abort();
         for task in &self.others {
             task.abort();

@@ -9,6 +9,8 @@ mod explain;
 mod files;
 mod hold;
 mod init;
+mod probe;
+mod reload;
 mod remote;
 mod schema;
 mod screen;
@@ -40,13 +42,22 @@ enum Verb {
     #[command(after_help = "\
 Examples:
   evenkeel serve contract.toml
+  evenkeel serve contract.toml --last-good /var/lib/evenkeel/last-good
 
-SIGTERM and SIGINT finish what runs, for as long as `drain` says; a second one ends at once.
+SIGHUP loads the contract anew, whole or not at all. SIGTERM and SIGINT finish what runs, for as long as `drain`
+says; a second one ends at once. A contract that has served is kept as contract.toml.last-good, and served at a
+start at which there is none that can be loaded.
 Exit status: 0 stopped, 1 something had to be cut, 2 it could not start: a contract with problems, an
 address in use.")]
     Serve {
         /// The contract file
         contract: PathBuf,
+        /// Where the last good contract is kept, if not beside the contract
+        #[arg(long, value_name = "FILE")]
+        last_good: Option<PathBuf>,
+        /// Do not start, rather than with the last good contract; and keep none
+        #[arg(long)]
+        no_fallback: bool,
     },
     /// Check a contract and print every problem
     #[command(after_help = "\
@@ -55,8 +66,11 @@ Examples:
   evenkeel check --strict contract.toml    warnings are problems
   evenkeel check --explain contract.toml   what is in force, and what an outage would leave
   evenkeel check --json contract.toml      a list for programs, see docs/reference/check.md
+  evenkeel check contract.toml --probe http://shop.example/products/42 --header \"cookie: theme=dark\"
+                                           ask once: what would be kept of the answer, and why not
 
-Exit status: 0 no problem (there may be warnings), 1 problems, 2 the file cannot be read.")]
+Exit status: 0 no problem (there may be warnings), 1 problems, 2 the file cannot be read.
+With --probe: 0 the answer would stand in for a failure, 1 it would not, 2 it could not be asked for.")]
     Check {
         /// The contract file
         contract: PathBuf,
@@ -69,6 +83,8 @@ Exit status: 0 no problem (there may be warnings), 1 problems, 2 the file cannot
         /// Print what is in force on each route, and what would be served if a dependency were gone
         #[arg(long)]
         explain: bool,
+        #[command(flatten)]
+        probe: probe::Flags,
     },
     /// Write a contract to start from
     #[command(after_help = "\
@@ -153,21 +169,33 @@ Exit status: 0 the promise was held, 1 it was not, 2 the demo could not run.")]
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     match Arguments::try_parse_from(arguments) {
         Ok(arguments) => match arguments.verb {
-            Verb::Serve { contract } => serve::run(&contract),
+            Verb::Serve {
+                contract,
+                last_good,
+                no_fallback,
+            } => serve::run(&serve::Wanted {
+                contract,
+                last_good,
+                no_fallback,
+            }),
             Verb::Steer(verb) => verb.run(),
             Verb::Check {
                 contract,
                 json,
                 strict,
                 explain,
-            } => check::run(
-                &contract,
-                check::How {
-                    json,
-                    strict,
-                    explain,
-                },
-            ),
+                probe,
+            } => match probe.read(json) {
+                Some(probe) => probe::run(&contract, probe),
+                None => check::run(
+                    &contract,
+                    check::How {
+                        json,
+                        strict,
+                        explain,
+                    },
+                ),
+            },
             Verb::Init { path, force } => init::run(&path, force),
             Verb::Schema => schema::run(),
             Verb::Explain { code } => explain::run(code.as_deref()),

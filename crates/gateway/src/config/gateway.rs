@@ -14,7 +14,7 @@ use super::{
 };
 
 /// Settings of the gateway itself.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Gateway {
     /// Where clients connect.
     pub listen: SocketAddr,
@@ -40,6 +40,8 @@ pub struct Gateway {
     pub identity_from_peers: Identity,
     /// What else is read of requests.
     pub hints: Hints,
+    /// A change of its files is followed without being told.
+    pub watch: bool,
 }
 
 /// Where a line is written about each request.
@@ -65,6 +67,8 @@ impl Gateway {
     pub const BUFFERS: usize = 256 << 20;
     /// Three default deadlines: enough for what runs, short enough for a rolling restart.
     pub const DRAIN: Duration = Duration::from_secs(10);
+    /// A contract changes when somebody says so, not whenever an editor saves.
+    pub const WATCH: bool = false;
 }
 
 /// The most bytes for one of the two memory bounds: 1 TiB.
@@ -111,6 +115,7 @@ pub(super) fn read(mut fields: Fields<'_, '_>) -> Option<Gateway> {
     }
     let access_log = access_log(&mut fields);
     let steering = steering::read(&mut fields, admin);
+    let watch = fields.boolean("watch").unwrap_or(Gateway::WATCH);
     let bytes = |given: Option<u64>, default| {
         given
             .and_then(|bytes| usize::try_from(bytes).ok())
@@ -140,6 +145,7 @@ pub(super) fn read(mut fields: Fields<'_, '_>) -> Option<Gateway> {
         trusted_peers,
         identity_from_peers,
         hints,
+        watch,
     })
 }
 

@@ -29,6 +29,7 @@ pub const GATEWAY: &[&str] = &[
     "deadline_from",
     "criticality_from",
     "trace",
+    "watch",
 ];
 /// Keys of `[resources.<name>]`.
 pub const RESOURCE: &[&str] = &["concurrency"];

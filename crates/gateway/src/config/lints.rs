@@ -92,6 +92,10 @@ pub const STORE_ON_OWN_RESOURCE: &str = "store-on-own-resource";
 pub const SHARED_COPIES_WITH_CREDENTIALS: &str = "shared-copies-with-credentials";
 /// A cookie that says who is asking, declared to decide nothing.
 pub const SESSION_COOKIE_IGNORED: &str = "session-cookie-ignored";
+/// Real answers that old data may take the place of.
+pub const REAL_ANSWER_HIDDEN: &str = "real-answer-hidden";
+/// An administration port that others reach, with no token of its operators.
+pub const ADMIN_WITHOUT_TOKEN: &str = "admin-without-token";
 /// A default that has to ask somebody.
 pub const DEFAULT_CALLS_DEPENDENCY: &str = "default-calls-dependency";
 /// A write whose outcome nobody could find out.
@@ -231,6 +235,14 @@ pub static ALL: &[Lint] = &[
     warning(
         SESSION_COOKIE_IGNORED,
         include_str!("../../../../docs/reference/lints/session-cookie-ignored.md"),
+    ),
+    error(
+        REAL_ANSWER_HIDDEN,
+        include_str!("../../../../docs/reference/lints/real-answer-hidden.md"),
+    ),
+    error(
+        ADMIN_WITHOUT_TOKEN,
+        include_str!("../../../../docs/reference/lints/admin-without-token.md"),
     ),
     error(
         DEFAULT_CALLS_DEPENDENCY,

@@ -42,6 +42,8 @@ pub(super) struct Refused {
     pub(super) detail: Option<String>,
     /// The methods that the address takes.
     pub(super) allow: Option<HeaderValue>,
+    /// Where it ends could be read in two ways, so nothing behind it is read.
+    pub(super) closes: bool,
 }
 
 impl Refused {
@@ -50,6 +52,7 @@ impl Refused {
             kind,
             detail,
             allow: None,
+            closes: false,
         }
     }
 
@@ -93,9 +96,11 @@ pub(super) fn cover<'a>(
     }
     let authority = authority::of_request(&request.uri, &request.headers).map_err(bad)?;
     if !framing::can_be_read(&request.headers) {
-        return Err(bad(
-            "the body has another transfer coding than chunked, or more than one",
-        ));
+        let why = "the body has another transfer coding than chunked, or more than one";
+        return Err(Refused {
+            closes: true,
+            ..bad(why)
+        });
     }
     // Nothing is decided by a field that goes no further, nor by one that its sender may not say: neither a route nor a
     // copy.
@@ -185,7 +190,7 @@ pub(super) fn prepare(
         None => None,
         Some(cache) => {
             let is_void = |began| void.is_some_and(|places| route.is_void(places, began));
-            let looked = Cached::look(cache, &route.name, &whose, &request, is_void);
+            let looked = Cached::look(cache, &route.data, &whose, &request, is_void);
             Some(looked.map_err(|error| bad(&error.to_string()))?)
         }
     };

@@ -124,8 +124,8 @@ impl Exchange {
         if let (Some(cache), Some(cached)) = (&route.cache, &self.cached) {
             return self.run_cached(cache, cached, permit).await;
         }
-        let head = route
-            .upstream
+        let upstream = route.upstream();
+        let head = upstream
             .send(&self.tried, || {
                 self.note_connected();
                 forward::outgoing(
@@ -133,7 +133,7 @@ impl Exchange {
                     &self.authority,
                     &self.peer,
                     &route.via,
-                    &route.upstream.rewrite,
+                    &upstream.rewrite,
                     if route.keeps { Sent::Whole } else { Sent::Question },
                     Upload::Empty,
                 )
@@ -143,7 +143,7 @@ impl Exchange {
         let (mut parts, body) = response.into_parts();
         let end = framing::check(&mut parts, Asked::of(&self.request.headers, route.keeps))
             .inspect_err(|_| link.came_to(CameTo::Failed))?;
-        let home = Arc::clone(&route.upstream);
+        let home = Arc::clone(upstream);
         let mut stream = Stream::new(body, link, home, permit, route.limits.stream_idle);
         if stream.length() == Some(0) {
             stream.end_now().await;
@@ -256,6 +256,7 @@ impl Exchange {
             self.route.note_not_kept(why);
         }
         let status = head.status;
+        self.tapped(status, None);
         let class = self.upstream().classify.of(status);
         if class == Class::Fault {
             return Err(Trouble::Fault);
@@ -282,6 +283,7 @@ impl Exchange {
             self.route.note_not_kept(why);
         }
         let status = head.status;
+        self.tapped(status, Some((&body, &verdict)));
         let class = self.upstream().classify.of(status);
         if class == Class::Fault {
             return Err(Trouble::Fault);
@@ -412,6 +414,7 @@ impl Exchange {
     }
 
     fn received(&self, mut headers: HeaderMap, version: Version) -> HeaderMap {
+        self.tap_fields(&headers);
         headers.reserve(ADDED);
         strip_hop_by_hop(&mut headers);
         self.route.via.append(&mut headers, version);

@@ -19,7 +19,7 @@ use evenkeel_http::{
 };
 use http::{
     HeaderName, HeaderValue, Request, Response,
-    header::{ALLOW, EXPECT, HOST, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, RANGE},
+    header::{ALLOW, CONNECTION, EXPECT, HOST, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, RANGE},
 };
 use http_body::Body as _;
 use hyper::body::Incoming;
@@ -126,8 +126,18 @@ async fn answer(
             Err((kind, detail)) => return (misdirected(app, kind, Some(detail)), None),
         },
         Ok(Asked::Options) => refuse::options(),
-        Err(Refused { kind, detail, allow }) => {
+        Err(Refused {
+            kind,
+            detail,
+            allow,
+            closes,
+        }) => {
             let mut response = misdirected(app, kind, detail.as_deref());
+            if closes {
+                response
+                    .headers_mut()
+                    .insert(CONNECTION, HeaderValue::from_static("close"));
+            }
             if let Some(allow) = allow {
                 response.headers_mut().insert(ALLOW, allow);
             }

@@ -25,6 +25,7 @@ mod promtool;
 mod protect;
 mod queue;
 mod recovery;
+mod reload;
 mod requests;
 mod retries;
 mod rewriting;

@@ -93,7 +93,6 @@ async fn case_080_ambiguous_framing_is_a_400_and_the_end_of_the_connection() {
         "content-length: 5\r\ncontent-length: 6",
         "content-length: 5, 6",
         "content-length: +5",
-        "content-length: 5 ",
         "transfer-encoding : chunked",
     ] {
         for method in ["POST", "GET"] {
@@ -104,11 +103,6 @@ async fn case_080_ambiguous_framing_is_a_400_and_the_end_of_the_connection() {
                 ))
                 .await;
             let answer = client.answer(false).await;
-            if framing == "content-length: 5 " {
-                // Blanks around a value are no part of it.
-                assert_eq!(answer.status, 200, "{method} {framing}");
-                continue;
-            }
             if !CHUNKS_WIN.contains(&framing) {
                 assert_eq!(answer.status, 400, "{method} {framing}");
             }

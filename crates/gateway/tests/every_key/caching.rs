@@ -187,7 +187,7 @@ pub(crate) async fn resend() {
         ]))
         .await;
         let dependency = format!("{NO_LIMITS}\nresend = {resend}");
-        // With one list of idle connections the second request finds the one of the first, whichever thread it is on.
+        // One list of idle connections, so that the second request finds the first one's, whatever thread it is on.
         let text = contract_with(origin.address, "workers = 1", &dependency, "");
         let bench = Bench::start(&text).await;
         bench.get("/r/1").await;

@@ -10,7 +10,7 @@ use std::{
 use evenkeel_core::Mono;
 use parking_lot::Mutex;
 
-use crate::key::Key;
+use crate::{key::Key, purge::Concerns};
 
 /// When keys were retired last.
 #[derive(Debug)]
@@ -25,12 +25,17 @@ struct Keys {
     times: HashMap<Key, Mono>,
     /// In the order in which they came in.
     order: VecDeque<Key>,
+    /// What was retired by a rule, in the order in which it was.
+    rules: VecDeque<(Concerns, Mono)>,
     /// Every key counts as retired at this time.
     floor: Mono,
 }
 
 /// This many keys are remembered one by one.
 const KEYS_MAX: usize = 2048;
+/// This many rules are remembered: each is asked by loads that began before the latest retirement. When there are more the
+/// oldest goes, and every key counts as retired at its time.
+const RULES_MAX: usize = 64;
 /// When there are more, this many of the oldest go at once: each time, every other key counts as retired anew, and loads
 /// of before and after are no longer taken together.
 const KEYS_LEAVE: usize = KEYS_MAX / 2;
@@ -44,6 +49,7 @@ impl Default for Retired {
             keys: Mutex::new(Keys {
                 times: HashMap::new(),
                 order: VecDeque::new(),
+                rules: VecDeque::new(),
                 floor: NEVER,
             }),
         }
@@ -72,6 +78,18 @@ impl Retired {
         self.latest.fetch_max(at.as_nanos(), Ordering::AcqRel);
     }
 
+    /// Notes that what was observed before `at` is void under every key that is concerned.
+    pub(crate) fn note_all(&self, concerns: Concerns, at: Mono) {
+        let mut keys = self.keys.lock();
+        keys.rules.push_back((concerns, at));
+        if keys.rules.len() > RULES_MAX
+            && let Some((_, at)) = keys.rules.pop_front()
+        {
+            keys.floor = keys.floor.max(at);
+        }
+        self.latest.fetch_max(at.as_nanos(), Ordering::AcqRel);
+    }
+
     /// Returns when a key was retired last, or a later time if that is no longer known: it tells loads of before from
     /// loads of after.
     #[cfg(any(test, feature = "http"))]
@@ -80,7 +98,10 @@ impl Retired {
             return NEVER;
         }
         let keys = self.keys.lock();
-        keys.times.get(key).map_or(keys.floor, |at| keys.floor.max(*at))
+        let by_rule = keys.rules.iter().filter(|(concerns, _)| concerns.whole(key));
+        let by_rule = by_rule.map(|(_, at)| *at).max();
+        let own = keys.times.get(key).copied();
+        [own, by_rule].into_iter().flatten().fold(keys.floor, Mono::max)
     }
 
     /// Tells whether data observed under `key` at `observed` is void.
@@ -89,7 +110,10 @@ impl Retired {
             return false;
         }
         let keys = self.keys.lock();
-        observed < keys.floor || keys.times.get(key).is_some_and(|at| observed < *at)
+        let mut rules = keys.rules.iter();
+        observed < keys.floor
+            || keys.times.get(key).is_some_and(|at| observed < *at)
+            || rules.any(|(concerns, at)| observed < *at && concerns.whole(key))
     }
 }
 
@@ -127,6 +151,27 @@ mod tests {
             before = now;
         }
         assert!((1..=10_000 / KEYS_LEAVE).contains(&parted), "{parted}");
+    }
+
+    #[test]
+    fn e46_a_rule_voids_what_it_concerns_and_nothing_else_and_rules_are_bounded() {
+        let retired = Retired::default();
+        let named = |guard: &str| crate::key::write(&crate::key::of_guard(guard), &(), b"k").unwrap();
+        let only = |guard: &'static str| Concerns::keys(move |key| key.guard == guard);
+        retired.note_all(only("a"), Mono::from_nanos(10));
+        assert!(retired.covers(&named("a"), Mono::from_nanos(9)));
+        assert!(!retired.covers(&named("a"), Mono::from_nanos(10)));
+        assert!(!retired.covers(&named("b"), Mono::from_nanos(9)));
+        assert_eq!(retired.last(&named("a")), Mono::from_nanos(10));
+        assert_eq!(retired.last(&named("b")), NEVER);
+        for nanos in 0..1_000 {
+            retired.note_all(only("c"), Mono::from_nanos(100 + nanos));
+        }
+        assert_eq!(retired.keys.lock().rules.len(), RULES_MAX);
+        assert!(
+            retired.covers(&named("a"), Mono::from_nanos(9)),
+            "it was pushed out and still holds"
+        );
     }
 
     #[test]

@@ -51,6 +51,7 @@
 mod budget;
 mod cache;
 mod facts;
+mod failing;
 mod head;
 mod key;
 mod place;

@@ -2,9 +2,9 @@
 //! It exists as one JSON object, so that the command line, a dashboard and a script show the same.
 //! It refuses to measure anything: every number is one that the engine, the tracker or the register has.
 
-use std::time::Duration;
+use std::{net::SocketAddr, time::Duration};
 
-use evenkeel::{Ending, Mono, Now, Reason, Rung, State, Wall};
+use evenkeel::{Counts, Ending, Mono, Now, Reason, Rung, State, Wall};
 use serde_json::{Value, json};
 
 use super::reply::Reply;
@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// Shows everything.
-pub(super) fn show(current: &Current, started: Mono) -> Reply {
+pub(super) fn show(current: &Current, (started, listen): (Mono, SocketAddr)) -> Reply {
     let (process, app) = (current.process(), current.app());
     let now = process.engine.now();
     let routes: Vec<Value> = app
@@ -26,7 +26,24 @@ pub(super) fn show(current: &Current, started: Mono) -> Reply {
     let dependencies: Vec<Value> = app
         .dependencies
         .iter()
-        .map(|(one, _)| dependency(one, now))
+        .map(|(one, upstream)| {
+            let mut shown = dependency(one, now);
+            if let Some(spreading) = upstream.spreading() {
+                let status = spreading.status();
+                let addresses = upstream.labels().zip(&status.addresses);
+                shown["addresses"] = addresses
+                    .map(|(address, one)| {
+                        json!({
+                            "address": address,
+                            "in_flight": one.in_flight,
+                            "ejected": one.ejected_until.is_some(),
+                        })
+                    })
+                    .collect();
+                shown["ejection_overridden"] = Value::from(status.overrides);
+            }
+            shown
+        })
         .collect();
     let holds = process.steering.list(&app, now.mono);
     let next = next(&routes, &dependencies, &holds);
@@ -34,9 +51,12 @@ pub(super) fn show(current: &Current, started: Mono) -> Reply {
         "version": env!("CARGO_PKG_VERSION"),
         "host": rustix::system::uname().nodename().to_string_lossy(),
         "process": std::process::id(),
+        "listen": listen.to_string(),
         "time": rfc3339(now.wall),
         "uptime_seconds": now.mono.since(started).as_secs(),
         "state": if process.is_stopping() { "stopping" } else { "ready" },
+        "contract": process.reloads.json(),
+        "observing": !app.observed.is_empty(),
         "routes": routes,
         "dependencies": dependencies,
         "holds": holds,
@@ -71,6 +91,10 @@ fn route(process: &Process, app: &App, name: &str, now: Now) -> Value {
         shown["reason"] = Value::from(episode.came.why(episode.mostly).map(Reason::as_str));
         shown["came_to"] = came(&episode.came);
     }
+    if let Some(observing) = app.observed.iter().find(|one| *one.name == *name) {
+        shown["state"] = Value::from("observing");
+        shown["would"] = would(&observing.counts());
+    }
     if minute.of(Ending::Answered(Rung::Stale)) > 0
         && let Some(route) = app.routes.iter().find(|route| &*route.name == name)
     {
@@ -102,6 +126,20 @@ fn came(came: &Came) -> Value {
         })
         .collect();
     json!({ "calls": came.calls, "degraded": came.degraded(), "by": by })
+}
+
+/// Writes what the calls of a route that only watches would have come to since it was loaded.
+fn would(counts: &[Counts]) -> Value {
+    let reasons = || std::iter::once(None).chain(Reason::ALL.into_iter().map(Some));
+    let pairs = Ending::ALL
+        .into_iter()
+        .flat_map(|ending| reasons().map(move |reason| (ending, reason)));
+    let counted = pairs.filter_map(|(ending, reason)| {
+        let count: u64 = counts.iter().map(|one| one.get(ending, reason)).sum();
+        let shown = json!({ "ending": word(ending), "reason": reason.map(Reason::as_str), "count": count });
+        (count > 0).then_some(shown)
+    });
+    counted.collect()
 }
 
 /// Returns the rung of an answer, else the ending.

@@ -10,11 +10,13 @@ mod files;
 mod hold;
 mod init;
 mod probe;
+mod purge;
 mod reload;
 mod remote;
 mod schema;
 mod screen;
 mod serve;
+mod snapshot;
 mod status;
 mod steer;
 

@@ -24,15 +24,18 @@ pub(super) fn status(status: &Value) -> String {
             .filter(|route| route["since"].is_string())
             .map(|route| degraded(route, status)),
     );
+    let watched = routes.iter().filter(|route| route["state"] == "observing");
+    lines.extend(watched.map(observing));
     lines.extend(
         list(&status["holds"])
             .iter()
             .map(|held| format!(" HELD     {}", hold(held))),
     );
     lines.extend(dependencies(status));
+    lines.extend(addresses(status));
     let well: Vec<String> = routes
         .iter()
-        .filter(|route| !route["since"].is_string() && route["state"] != "held")
+        .filter(|route| !route["since"].is_string() && route["state"] == "ok")
         .map(|route| text(&route["name"]))
         .collect();
     if !well.is_empty() {
@@ -103,6 +106,17 @@ fn degraded(route: &Value, status: &Value) -> String {
     line
 }
 
+/// Writes what a route that only watches would have done.
+fn observing(route: &Value) -> String {
+    let name = route["name"].as_str().unwrap_or_default();
+    let minute = serde_json::json!({ "by": route["would"] });
+    let would: Vec<String> = by_ending(&minute)
+        .iter()
+        .map(|(word, count)| format!("{word} {count}"))
+        .collect();
+    format!(" OBSERVING {name:<14} would have been: {}", would.join(", "))
+}
+
 /// Adds up what the calls of a minute came to, the most frequent first.
 fn by_ending(minute: &Value) -> Vec<(String, u64)> {
     let mut sums: Vec<(String, u64)> = Vec::new();
@@ -161,6 +175,34 @@ fn dependencies(status: &Value) -> Vec<String> {
                 one["name"].as_str().unwrap_or_default(),
                 breaker(one)
             )
+        })
+        .collect()
+}
+
+/// Shows addresses that are left out, and where they are asked all the same because too few others are left.
+fn addresses(status: &Value) -> Vec<String> {
+    let dependencies = list(&status["dependencies"]).iter();
+    dependencies
+        .filter_map(|one| {
+            let all = list(&one["addresses"]);
+            let out: Vec<&str> = all
+                .iter()
+                .filter(|address| address["ejected"] == true)
+                .filter_map(|address| address["address"].as_str())
+                .collect();
+            let overridden = if one["ejection_overridden"] == true {
+                "; asked all the same: too few others are left"
+            } else {
+                ""
+            };
+            let name = one["name"].as_str().unwrap_or_default();
+            let shown = format!(
+                " UNHEALTHY {name:<14} {} of {}: {}{overridden}",
+                out.len(),
+                all.len(),
+                out.join(", ")
+            );
+            (!out.is_empty()).then_some(shown)
         })
         .collect()
 }

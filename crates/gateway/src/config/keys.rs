@@ -25,6 +25,7 @@ pub const GATEWAY: &[&str] = &[
     "state",
     "admin_token_file",
     "metrics",
+    "observe_only",
     "identity_from_peers",
     "deadline_from",
     "criticality_from",
@@ -138,6 +139,8 @@ pub const ROUTE: &[&str] = &[
     "override",
     "request_directives",
     "normalise",
+    "tags",
+    "observe_only",
 ];
 /// Keys of `match`.
 pub const MATCH: &[&str] = &["path", "host", "method", HEADER];

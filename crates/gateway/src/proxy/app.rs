@@ -15,6 +15,7 @@ use super::{
     identity::{Personal, Told},
     labels,
     limits::Limits,
+    observing::Observing,
     passing::Passing,
     process::Process,
     protect::{AtGate, Gate},
@@ -42,6 +43,8 @@ pub struct App {
     pub(crate) routes: Vec<Arc<Route>>,
     /// What only forwards.
     pub(crate) passes: Vec<Arc<Passing>>,
+    /// What is only watched.
+    pub(crate) observed: Vec<Arc<Observing>>,
     /// What is decided before either.
     pub(crate) gates: Vec<Arc<Gate>>,
     /// What no client may say.
@@ -154,6 +157,11 @@ impl App {
             trusted: contract.gateway.trusted_peers.clone(),
             routes: served.list.iter().filter_map(|one| one.reads.clone()).collect(),
             passes: served.list.iter().filter_map(|one| one.passes.clone()).collect(),
+            observed: served
+                .list
+                .iter()
+                .filter_map(|one| one.observes.clone())
+                .collect(),
             gates: served.list.iter().filter_map(|one| one.gate.clone()).collect(),
             personal: Personal::of(contract),
             hints: Hints::new(&contract.gateway.hints, process.engine.draw_seed()),
@@ -354,6 +362,23 @@ fn serve(parts: Parts<'_>, before: Option<&Served>, common: &Common) -> Result<S
         gate,
     } = parts;
     let asked = (dependency, upstream);
+    let gated = before.and_then(|before| before.gate.as_deref());
+    let gate = gate
+        .map(|at| Gate::build(route, at, gated, common).map(Arc::new))
+        .transpose()?;
+    if route.observe_only {
+        let watched = before.and_then(|before| before.observes.as_deref());
+        let forwarded = before.and_then(|before| before.passes.as_deref());
+        let (forward, observing) = Observing::build((route, told), asked, (watched, forwarded), common)?;
+        return Ok(Served {
+            reads: None,
+            passes: Some(Arc::new(forward)),
+            observes: Some(Arc::new(observing)),
+            conditions: route.conditions.clone(),
+            // Watching opens nothing.
+            gate,
+        });
+    }
     let reads = match route.class {
         Class::Read => {
             let before = before.and_then(|before| before.reads.as_deref());
@@ -364,18 +389,18 @@ fn serve(parts: Parts<'_>, before: Option<&Served>, common: &Common) -> Result<S
         Class::Pass => None,
     };
     let forwarded = before.and_then(|before| before.passes.as_deref());
+    // What was forwarded while it was only watched is not what this came to.
+    let forwarded = forwarded.filter(|before| !before.is_quiet);
     let passes = route
         .passes()
         .then(|| Passing::build(route, dependency, upstream, forwarded, common))
         .transpose()?;
-    let gated = before.and_then(|before| before.gate.as_deref());
     Ok(Served {
         reads,
         passes: passes.map(Arc::new),
+        observes: None,
         conditions: route.conditions.clone(),
-        gate: gate
-            .map(|at| Gate::build(route, at, gated, common).map(Arc::new))
-            .transpose()?,
+        gate,
     })
 }
 

@@ -28,9 +28,10 @@ use super::{
     exchange::{Exchange, Handed},
     framing,
     hints::Said,
+    observing::Shadow,
     pass::Passed,
     peer::Peer,
-    route::Whose,
+    route::{Route, Whose},
     router::has_dot_segment,
     seat::Tried,
     served::{Nobody, Served},
@@ -128,13 +129,12 @@ pub(super) fn prepare(
     covered: Covered<'_>,
     arrived: Option<Mono>,
 ) -> Result<Asked, Refused> {
-    let bad = |detail: &str| Refused::because(ProblemKind::BadRequest, Some(detail.to_owned()));
     let Covered {
         served,
-        mut request,
+        request,
         authority,
     } = covered;
-    let said = request.extensions.remove::<Arc<Said>>();
+    let said = request.extensions.get::<Arc<Said>>().cloned();
     let is_read = request.method == Method::GET || request.method == Method::HEAD;
     let (route, passing) = (served.reads.as_ref().filter(|_| is_read), served.passes.as_ref());
     let route = match (route, passing) {
@@ -154,7 +154,13 @@ pub(super) fn prepare(
                 let detail = "its time was over when it arrived; nothing was sent on";
                 return Err(Refused::because(ProblemKind::TimedOut, Some(detail.to_owned())));
             }
+            let shadow = served.observes.as_ref().and_then(|observing| {
+                Shadow::of(observing, &request, |route| {
+                    exchange(route, peer, request.clone(), &authority, arrived).ok()
+                })
+            });
             return Ok(Asked::Pass(Box::new(Passed {
+                shadow,
                 passing: Arc::clone(passing),
                 keepers,
                 request,
@@ -168,13 +174,26 @@ pub(super) fn prepare(
         // Nobody who does not take the method is found.
         (None, None) => return Err(Refused::because(ProblemKind::NoSuchRoute, None)),
     };
+    let (exchange, whose) = exchange(route, peer, request, &authority, arrived)?;
+    Ok(Asked::Read(exchange, whose))
+}
+
+/// Prepares the call of a read.
+fn exchange(
+    route: &Arc<Route>,
+    peer: &Arc<Peer>,
+    mut request: Parts,
+    authority: &HeaderValue,
+    arrived: Option<Mono>,
+) -> Result<(Arc<Exchange>, Whose), Refused> {
+    let said = request.extensions.remove::<Arc<Said>>();
     let parts = route
         .scope_of(request.uri.path(), request.uri.query(), &request.headers)
         .map_err(|detail| Refused::because(ProblemKind::BadRequest, Some(detail)))?;
     let scheme = peer.scheme(&request.headers);
     let whose = Whose {
         scheme,
-        authority: authority::normalised(&authority, scheme),
+        authority: authority::normalised(authority, scheme),
         parts,
     };
     for name in &route.normalise {
@@ -191,7 +210,7 @@ pub(super) fn prepare(
         Some(cache) => {
             let is_void = |began| void.is_some_and(|places| route.is_void(places, began));
             let looked = Cached::look(cache, &route.data, &whose, &request, is_void);
-            Some(looked.map_err(|error| bad(&error.to_string()))?)
+            Some(looked.map_err(|error| Refused::because(ProblemKind::BadRequest, Some(error.to_string())))?)
         }
     };
     let exchange = Arc::new(Exchange {
@@ -211,7 +230,7 @@ pub(super) fn prepare(
         instead: None,
         alternate: OnceLock::new(),
     });
-    Ok(Asked::Read(exchange, whose))
+    Ok((exchange, whose))
 }
 
 /// Tells whether an `OPTIONS` request says that it goes no further (rule H13).

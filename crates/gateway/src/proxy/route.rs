@@ -89,7 +89,7 @@ pub(crate) struct Route {
     pub(super) pattern: Pattern,
     pub(super) scope: Vec<ScopePart>,
     /// For whom its copies are.
-    pub(super) sharing: Sharing,
+    pub(crate) sharing: Sharing,
     pub(super) told: Told,
     pub(super) since: Arc<Since>,
     upstream: Arc<Upstream>,
@@ -106,6 +106,8 @@ pub(crate) struct Route {
     /// Its dependency is asked once more after a failure.
     pub(super) retries: bool,
     pub(super) keep_if: KeepIf,
+    /// The field with the tags of its answers.
+    pub(super) tags: Option<HeaderName>,
     pub(super) max_body: usize,
     /// Its use of the shelf; `None` where it always asks.
     pub(crate) cache: Option<HttpCache>,
@@ -235,6 +237,7 @@ impl Route {
             exercises: route.exercise.is_some(),
             retries,
             keep_if: route.keep_if.clone(),
+            tags: route.tags.clone(),
             max_body: route.max_body,
             cache,
             normalise: route
@@ -282,7 +285,7 @@ impl Route {
     }
 
     /// Reads what the rules need to know of a request.
-    pub(super) fn facts(&self, method: &Method, headers: &HeaderMap) -> RequestFacts {
+    pub(crate) fn facts(&self, method: &Method, headers: &HeaderMap) -> RequestFacts {
         let mut facts = self.ignored_cookies.request(method, headers);
         facts.authorization |= self.told.personal.iter().any(|name| headers.contains_key(name));
         facts

@@ -4,6 +4,9 @@
 mod holds;
 #[path = "../e2e/kit.rs"]
 mod kit;
+mod observes;
 mod pages;
 mod process;
+mod purges;
+mod snapshots;
 mod status;

@@ -3,8 +3,8 @@
 //! It refuses changes without the token; to be reached under names that others control; and to do the work itself:
 //! each address has a file.
 //!
-//! A further address is a row in [`ENDPOINTS`], an arm in [`Admin::dispatch`] and a file with a function that takes
-//! [`Admin`] and [`Asked`]. Token, host, method, size and time are checked before that function is called.
+//! A further address is a row in `ENDPOINTS`, an arm in `Admin::dispatch` and a file with a function that takes
+//! `Admin` and `Asked`. Token, host, method, size and time are checked before that function is called.
 
 mod asked;
 mod door;

@@ -55,6 +55,7 @@ pub(super) fn show(current: &Current, (started, listen): (Mono, SocketAddr)) -> 
         "time": rfc3339(now.wall),
         "uptime_seconds": now.mono.since(started).as_secs(),
         "state": if process.is_stopping() { "stopping" } else { "ready" },
+        "contract": process.reloads.json(),
         "observing": !app.observed.is_empty(),
         "routes": routes,
         "dependencies": dependencies,

@@ -40,6 +40,8 @@ pub const NAMES: &[&str] = &[
     dependencies::TOO_FEW_ADDRESSES,
     gateway::NOT_SEEN,
     gateway::LOG_GAPS,
+    gateway::RELOAD_REFUSED,
+    gateway::LAST_GOOD,
 ];
 
 /// The alerts of one contract.

@@ -18,7 +18,7 @@ use super::{
     keep_if::{self, KeepIf},
     keys,
     ladder::{self, Alternate, DefaultAnswer, Known, Rung},
-    lints,
+    late, lints,
     pattern::Pattern,
     protection::Doors,
     reader::Fields,
@@ -174,10 +174,11 @@ pub(super) fn read(
     if let Some(name) = &name
         && earlier.iter().any(|route| route.name == *name)
     {
+        let at = fields.first_named(name).unwrap_or_default();
         fields.lint(
             lints::DUPLICATE_NAME,
             "name",
-            &format!("\"{name}\", as another route"),
+            &format!("\"{name}\", as another route ({at})"),
             "a name of its own",
             "rename one of them",
         );
@@ -209,7 +210,8 @@ pub(super) fn read(
     let keeps = caching.is_some() || ladder.iter().any(|rung| matches!(rung, Rung::Stale(_)));
     let is_read = forwarding.class == Class::Read;
     let refresh = if is_read {
-        refresh::read(&mut fields)
+        let late = late::read(&mut fields, known, from.as_deref(), keeps);
+        refresh::read(&mut fields, late)
     } else {
         RefreshRules::default()
     };

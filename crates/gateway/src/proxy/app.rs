@@ -50,7 +50,7 @@ pub struct App {
     pub(super) personal: Personal,
     pub(crate) dependencies: Vec<(Dependency, Arc<Upstream>)>,
     pub(crate) resources: Vec<Resource>,
-    pub(super) served: AllServed,
+    pub(super) served: Arc<AllServed>,
 }
 
 impl App {
@@ -161,7 +161,7 @@ impl App {
                 .collect(),
             gates: served.list.iter().filter_map(|one| one.gate.clone()).collect(),
             personal: Personal::of(contract),
-            served,
+            served: Arc::new(served),
             dependencies,
             resources,
         })
@@ -385,6 +385,8 @@ fn serve(parts: Parts<'_>, before: Option<&Served>, common: &Common) -> Result<S
         Class::Pass => None,
     };
     let forwarded = before.and_then(|before| before.passes.as_deref());
+    // What was forwarded while it was only watched is not what this came to.
+    let forwarded = forwarded.filter(|before| !before.is_quiet);
     let passes = route
         .passes()
         .then(|| Passing::build(route, dependency, upstream, forwarded, common))

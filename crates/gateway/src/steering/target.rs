@@ -181,8 +181,13 @@ impl Target {
     pub(super) fn take_off(&self, app: &App, by: &str) {
         match self {
             Self::Dependency(name) => {
-                self.prepare(app, by);
-                drop(app.dependency(name).and_then(|dependency| dependency.release(by)));
+                let Some(dependency) = app.dependency(name) else {
+                    return;
+                };
+                if let Some(held) = dependency.held() {
+                    self.prepare(app, held.mode, by);
+                }
+                drop(dependency.release(by));
             }
             Self::Route(_) => {
                 drop(self.reads(app).and_then(|route| route.guard.release(by)));

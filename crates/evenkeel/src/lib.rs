@@ -165,6 +165,7 @@
 //! [`Read::seed`] and [`Read::forget`] put a snapshot in and take it out.
 
 mod answer;
+mod behind;
 mod breaker;
 pub mod classify;
 mod clock;
@@ -192,6 +193,7 @@ pub mod tower;
 mod until;
 
 pub use answer::{Answer, Misuse, Unanswered};
+pub use behind::{Before, Behind};
 pub use breaker::BreakerBuilder;
 pub use clock::{Clock, ManualClock};
 pub use counts::{Counts, Exercised, NotKept, Refreshed, RetryCounts};
@@ -206,8 +208,8 @@ pub use evenkeel_core::{
 };
 pub use event::{Event, EventKind};
 pub use hold::Hold;
-pub use key::{EmptyScopePart, Scope};
-pub use memory::Memory;
+pub use key::{EmptyScopePart, KeyParts, Scope};
+pub use memory::{Entry, Memory};
 pub use pass::{Pass, PassBuilder};
 pub use read::{
     AlternateBuilder, Bring, Classified, Classifier, Held, LadderRung, Moment, Read, ReadBuilder, Seeded,

@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use evenkeel_core::{Facts, Mono, Wall, replaces};
+use evenkeel_core::{Facts, Mono, Wall, replaces, store::Order};
 use foldhash::fast::RandomState;
 use quick_cache::{
     OptionsBuilder, Weighter,
@@ -18,7 +18,11 @@ use quick_cache::{
 };
 use smallvec::SmallVec;
 
-use crate::{key::Key, retired::Retired};
+use crate::{
+    behind::{Before, Behind, Beyond},
+    key::Key,
+    retired::Retired,
+};
 
 /// The last good answer for one key.
 pub(crate) struct Snapshot<T> {
@@ -77,6 +81,7 @@ struct Shared<T> {
     cache: Cache<u64, Arc<Snapshot<T>>, ByBytes, AlreadyHashed>,
     hashes: RandomState,
     retired: Retired,
+    behind: Beyond<dyn Behind<T>>,
 }
 
 impl<T> Clone for Memory<T> {
@@ -136,6 +141,9 @@ impl<T> Weighter<u64, Arc<Snapshot<T>>> for ByBytes {
     }
 }
 
+/// What a store behind is told: a copy, and the turn that was drawn while its key was held.
+type Told<T> = (Arc<Snapshot<T>>, u64);
+
 /// What became of an attempt to keep something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Put {
@@ -180,6 +188,7 @@ impl<T> Memory<T> {
             cache: Cache::with_options(options, ByBytes, AlreadyHashed, DefaultLifecycle::default()),
             hashes: RandomState::default(),
             retired: Retired::default(),
+            behind: Beyond::default(),
         }))
     }
 
@@ -221,11 +230,52 @@ impl<T> Memory<T> {
 
     /// Takes away what was observed under `key` up to `at`, also what a load that is under way may yet bring.
     pub(crate) fn retire(&self, key: &Key, at: Mono) {
+        self.retire_here(key, at);
+        if let Some(behind) = self.0.behind.get() {
+            // What is not here may be there. Until it is told it may give that back, so it is looked for once more.
+            let turn = behind.turn();
+            let started = Some(at);
+            behind.gone(key, Order { turn, started });
+            self.retire_here(key, at);
+        }
+    }
+
+    fn retire_here(&self, key: &Key, at: Mono) {
         // The note comes first: a load that keeps its result in between then finds it.
         self.0.retired.note(key, at);
         drop(self.0.cache.remove_if(&self.hash(key), |held| {
             held.key.as_slice() == key.as_slice() && replaces(Some(at), held.rank())
         }));
+    }
+
+    /// Tells a store behind this one of every change from now on. `false` if there is one already.
+    pub fn write_behind(&self, behind: Arc<dyn Behind<T>>) -> bool {
+        self.0.behind.set(behind)
+    }
+
+    /// Begins to ask a store behind for what is not held here.
+    #[must_use]
+    pub fn before(&self) -> Before {
+        Before(self.0.retired.count())
+    }
+
+    /// Keeps what a store behind has given back, under the whole key that it was told: unless something observed later is
+    /// held, or the key was retired since it was asked. `true` if it is kept.
+    pub fn restore(&self, key: &[u8], value: T, value_bytes: usize, entry: Entry, before: Before) -> bool {
+        let key = Key::from_slice(key);
+        let retired = || self.0.retired.since(&key, before.0);
+        if retired() || self.put_quietly(&key, value, value_bytes, entry, None).0 != Put::Kept {
+            return false;
+        }
+        let retired = retired();
+        if retired {
+            // Whoever retired it may not have seen this copy.
+            let rank = entry.observed.filter(|at| *at < FUTURE);
+            drop(self.0.cache.remove_if(&self.hash(&key), |held| {
+                held.key.as_slice() == key.as_slice() && held.rank() == rank
+            }));
+        }
+        !retired
     }
 
     /// Keeps what a load brought, unless something observed later is held or the key was retired since it began.
@@ -250,8 +300,31 @@ impl<T> Memory<T> {
         }
     }
 
-    /// Keeps `entry` unless something observed later is held. One step per key: two loads cannot mix.
+    /// Keeps `entry` unless something observed later is held, and tells the store behind.
     pub(crate) fn put(&self, key: &Key, value: T, value_bytes: usize, entry: Entry) -> Put {
+        let behind = self.0.behind.get();
+        let (put, told) = self.put_quietly(key, value, value_bytes, entry, behind);
+        if let (Some(behind), Some((snapshot, turn))) = (behind, told) {
+            let started = snapshot.rank();
+            match put {
+                Put::Kept => behind.kept(key, &snapshot.value, &entry, Order { turn, started }),
+                Put::TooBig => behind.gone(key, Order { turn, started }),
+                Put::Superseded => {}
+            }
+        }
+        put
+    }
+
+    /// Keeps `entry` unless something observed later is held. One step per key: two loads cannot mix. Where there is a store
+    /// behind, also returns what it is told: the copy, and the turn that was drawn while the key was held.
+    fn put_quietly(
+        &self,
+        key: &Key,
+        value: T,
+        value_bytes: usize,
+        entry: Entry,
+        behind: Option<&dyn Behind<T>>,
+    ) -> (Put, Option<Told<T>>) {
         let bytes = (value_bytes as u64)
             .saturating_add(key.len() as u64)
             .saturating_add(OVERHEAD);
@@ -279,12 +352,15 @@ impl<T> Memory<T> {
         let too_big = bytes > self.largest();
         // The old value is dropped after the store's lock is left: its drop is somebody else's code.
         let mut replaced = None;
+        let mut turn = None;
         let held = self.0.cache.entry(&self.hash(key), None, |_, held| {
             if held.key.as_slice() == key.as_slice() && !replaces(snapshot.rank(), held.rank()) {
                 EntryAction::Retain(Put::Superseded)
             } else if too_big {
+                turn = behind.map(Behind::turn);
                 EntryAction::Remove
             } else {
+                turn = behind.map(Behind::turn);
                 replaced = Some(mem::replace(held, Arc::clone(&snapshot)));
                 EntryAction::Retain(Put::Kept)
             }
@@ -294,29 +370,41 @@ impl<T> Memory<T> {
             // A copy that grows in its place pushes nothing out by itself; this does.
             self.0.cache.set_capacity(self.limit());
         }
-        match held {
+        let put = match held {
             EntryResult::Retained(put) => put,
-            EntryResult::Vacant(_) if too_big => Put::TooBig,
+            EntryResult::Vacant(_) if too_big => {
+                turn = behind.map(Behind::turn);
+                Put::TooBig
+            }
             EntryResult::Vacant(place) => {
+                turn = behind.map(Behind::turn);
                 // An error hands the value back when the key was removed meanwhile: then it is not kept.
-                drop(place.insert(snapshot));
+                drop(place.insert(Arc::clone(&snapshot)));
                 Put::Kept
             }
             EntryResult::Removed(..) | EntryResult::Replaced(..) | EntryResult::Timeout => Put::TooBig,
-        }
+        };
+        (put, turn.map(|turn| (snapshot, turn)))
     }
 }
 
 /// What is kept beside a value.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Entry {
-    pub(crate) observed: Option<Mono>,
-    pub(crate) observed_wall: Option<Wall>,
-    pub(crate) own_limit: Option<Duration>,
-    pub(crate) stale_forbidden: bool,
-    pub(crate) lifetime: Option<Duration>,
-    pub(crate) revalidate: Option<Duration>,
-    pub(crate) cost: Option<Duration>,
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Entry {
+    /// When the attempt that produced it began; [`Mono::END`] if it is dated ahead, `None` if nobody said.
+    pub observed: Option<Mono>,
+    /// The same by the wall clock of that time, for display.
+    pub observed_wall: Option<Wall>,
+    /// A limit on its age that came with it.
+    pub own_limit: Option<Duration>,
+    /// It forbids being served stale.
+    pub stale_forbidden: bool,
+    /// How long it counts as fresh, where that is its own.
+    pub lifetime: Option<Duration>,
+    /// Its own window beyond that.
+    pub revalidate: Option<Duration>,
+    /// How long its attempt took, where refreshes go by that.
+    pub cost: Option<Duration>,
 }
 
 #[cfg(test)]

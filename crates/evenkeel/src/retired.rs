@@ -22,11 +22,16 @@ pub(crate) struct Retired {
 
 #[derive(Debug)]
 struct Keys {
-    times: HashMap<Key, Mono>,
+    /// When each was retired, and as which of all.
+    times: HashMap<Key, (Mono, u64)>,
     /// In the order in which they came in.
     order: VecDeque<Key>,
     /// Every key counts as retired at this time.
     floor: Mono,
+    /// How many retirements there were.
+    count: u64,
+    /// The latest of those that are no longer told apart.
+    forgotten: u64,
 }
 
 /// This many keys are remembered one by one.
@@ -45,6 +50,8 @@ impl Default for Retired {
                 times: HashMap::new(),
                 order: VecDeque::new(),
                 floor: NEVER,
+                count: 0,
+                forgotten: 0,
             }),
         }
     }
@@ -55,18 +62,20 @@ impl Retired {
     pub(crate) fn note(&self, key: &Key, at: Mono) {
         let mut keys = self.keys.lock();
         let keys = &mut *keys;
-        if let Some(time) = keys.times.get_mut(key) {
+        keys.count += 1;
+        if let Some((time, number)) = keys.times.get_mut(key) {
             *time = at.max(*time);
+            *number = keys.count;
         } else {
-            keys.times.insert(key.clone(), at);
+            keys.times.insert(key.clone(), (at, keys.count));
             keys.order.push_back(key.clone());
         }
         if keys.order.len() > KEYS_MAX {
             for key in keys.order.drain(..KEYS_LEAVE) {
-                keys.floor = keys
-                    .times
-                    .remove(&key)
-                    .map_or(keys.floor, |time| keys.floor.max(time));
+                if let Some((time, number)) = keys.times.remove(&key) {
+                    keys.floor = keys.floor.max(time);
+                    keys.forgotten = keys.forgotten.max(number);
+                }
             }
         }
         self.latest.fetch_max(at.as_nanos(), Ordering::AcqRel);
@@ -80,7 +89,20 @@ impl Retired {
             return NEVER;
         }
         let keys = self.keys.lock();
-        keys.times.get(key).map_or(keys.floor, |at| keys.floor.max(*at))
+        keys.times
+            .get(key)
+            .map_or(keys.floor, |(at, _)| keys.floor.max(*at))
+    }
+
+    /// Returns how many retirements there were: what comes later can be asked for with [`Self::since`].
+    pub(crate) fn count(&self) -> u64 {
+        self.keys.lock().count
+    }
+
+    /// Tells whether a key was retired since there were so many retirements, or may have been.
+    pub(crate) fn since(&self, key: &Key, count: u64) -> bool {
+        let keys = self.keys.lock();
+        keys.forgotten > count || keys.times.get(key).is_some_and(|(_, number)| *number > count)
     }
 
     /// Tells whether data observed under `key` at `observed` is void.
@@ -89,7 +111,7 @@ impl Retired {
             return false;
         }
         let keys = self.keys.lock();
-        observed < keys.floor || keys.times.get(key).is_some_and(|at| observed < *at)
+        observed < keys.floor || keys.times.get(key).is_some_and(|(at, _)| observed < *at)
     }
 }
 
@@ -112,6 +134,22 @@ mod tests {
             retired.note(&key(number), Mono::from_nanos(6));
         }
         assert!(retired.last(&key(1)) >= Mono::from_nanos(5));
+    }
+
+    #[test]
+    fn what_was_retired_since_a_moment_is_known_and_no_retirement_is_overlooked() {
+        let retired = Retired::default();
+        retired.note(&key(1), Mono::from_nanos(5));
+        let before = retired.count();
+        assert!(!retired.since(&key(1), before));
+        retired.note(&key(2), Mono::from_nanos(5));
+        assert!(retired.since(&key(2), before) && !retired.since(&key(1), before));
+        for number in 3..5_000 {
+            retired.note(&key(number), Mono::from_nanos(6));
+        }
+        assert!(retired.since(&key(2), before));
+        let now = retired.count();
+        assert!((1..5_000).all(|number| !retired.since(&key(number), now)));
     }
 
     #[test]

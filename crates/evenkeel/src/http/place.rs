@@ -40,6 +40,14 @@ impl Place {
         }
     }
 
+    /// Returns a place with these copies; beyond [`COPIES_MAX`] they are left out.
+    pub(super) fn with_all(key: &[u8], copies: &[Arc<Shelved>]) -> Self {
+        Self {
+            copies: copies.iter().take(COPIES_MAX).cloned().collect(),
+            ..Self::new(key)
+        }
+    }
+
     /// Returns a place with the same copies, which nobody is charged for yet.
     fn next(&self) -> Self {
         Self {

@@ -12,6 +12,7 @@ mod draws;
 mod exercise;
 mod finish;
 mod held;
+mod missing;
 mod owned;
 mod refresh;
 mod repeat;

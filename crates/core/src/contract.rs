@@ -8,6 +8,7 @@ use core::time::Duration;
 use crate::{
     breaker::BreakerRules,
     class::{Class, Row, Table, Verdict},
+    codes,
     criticality::Criticality,
     ladder::{Ladder, RungRule},
     limit::LimitRules,
@@ -91,7 +92,8 @@ impl DependencyDraft {
             if let (Some(slow), Some(timeout)) = (rules.slow, self.timeout)
                 && slow.after >= timeout
             {
-                problems.add(
+                problems.coded(
+                    codes::TIMES_CONFLICT,
                     "breaker.slow_after",
                     &alloc::format!("{:?}, not shorter than the timeout of {timeout:?}", slow.after),
                     "less than `timeout`: what takes longer than that has failed already",
@@ -101,7 +103,8 @@ impl DependencyDraft {
             if let (Some(lease), Some(timeout)) = (rules.lease, self.timeout)
                 && lease < timeout
             {
-                problems.add(
+                problems.coded(
+                    codes::TIMES_CONFLICT,
                     "breaker.lease",
                     &alloc::format!("{lease:?}, shorter than the timeout of {timeout:?}"),
                     "`timeout` or longer",
@@ -116,7 +119,8 @@ impl DependencyDraft {
         if let Some(ramp) = &self.ramp {
             ramp.check("ramp", &mut problems);
             if self.breaker.is_none() {
-                problems.add(
+                problems.coded(
+                    codes::NO_EFFECT,
                     "ramp",
                     "no breaker",
                     "a ramp where there is a breaker, which it follows when that closes",
@@ -342,7 +346,8 @@ impl ReadDraft {
             if let Some(max_age) = ladder.max_age()
                 && max_age < fresh_for
             {
-                problems.add(
+                problems.coded(
+                    codes::TIMES_CONFLICT,
                     "fresh_for",
                     &alloc::format!("{fresh_for:?}, longer than the stale rung's {max_age:?}"),
                     "at most the age limit of the stale rung",
@@ -357,7 +362,8 @@ impl ReadDraft {
             || self.refresh.refresh_ahead
             || self.refresh.stale_while_revalidate.is_some();
         if self.refresh.cool_down.is_some() && !shares {
-            problems.add(
+            problems.coded(
+                codes::NO_EFFECT,
                 "cool_down",
                 "set on a contract without shared attempts and refreshes",
                 "beside `coalesce`, or what refreshes copies",
@@ -369,7 +375,8 @@ impl ReadDraft {
             (self.coalesce, "coalesce"),
         ] {
             if on && self.exact {
-                problems.add(
+                problems.coded(
+                    codes::EXACT_WITH_OLD_DATA,
                     setting,
                     "set together with `exact`",
                     "nothing but an answer asked for this call",

@@ -6,7 +6,7 @@ use core::time::Duration;
 
 use alloc::vec::Vec;
 
-use crate::{ending::Rung, problem::Problems, reason::Skipped};
+use crate::{codes, ending::Rung, problem::Problems, reason::Skipped};
 
 /// One rung below live, with its conditions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,7 +99,8 @@ impl Ladder {
                 .take(index)
                 .any(|earlier| earlier.rung() == rule.rung())
             {
-                problems.add(
+                problems.coded(
+                    codes::RUNG_TWICE,
                     &place,
                     &alloc::format!("a second {word} rung"),
                     "each rung once",
@@ -107,7 +108,8 @@ impl Ladder {
                 );
             }
             if exact && rule.rung() != Rung::Alternate {
-                problems.add(
+                problems.coded(
+                    codes::EXACT_WITH_OLD_DATA,
                     &place,
                     &alloc::format!("{word} with `exact`"),
                     "nothing but an answer asked for this call",
@@ -124,7 +126,8 @@ impl Ladder {
                     );
                 }
                 RungRule::Default if index + 1 < self.0.len() => {
-                    problems.add(
+                    problems.coded(
+                        codes::DEFAULT_NOT_LAST,
                         &place,
                         "default before other rungs",
                         "default last: it always answers",
@@ -135,7 +138,8 @@ impl Ladder {
                     timeout: Some(timeout),
                 } => {
                     if let Some(deadline) = deadline.filter(|deadline| deadline <= timeout) {
-                        problems.add(
+                        problems.coded(
+                            codes::TIMES_CONFLICT,
                             &alloc::format!("{place}.{word}"),
                             &alloc::format!("a timeout of {timeout:?}, and the deadline ends the call after {deadline:?}"),
                             "a timeout shorter than the deadline: it is kept free while the rungs above are tried",

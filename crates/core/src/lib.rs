@@ -36,6 +36,7 @@
 //! | the life of a call | [`ReadCall`], [`Step`], [`Deadline`], [`HoldMode`] |
 //! | what a result means | [`Class`], [`Table`], [`Verdict`] |
 //! | whether the dependency is asked | [`Dependency`], [`Pass`], [`Refusal`], [`Lane`]; of its parts [`Gate`], [`Recovery`], [`Bulkhead`] |
+//! | which of its addresses is asked | [`Balance`], [`Spread`], [`EjectRules`] |
 //! | whether it is asked again | [`RetryRules`], [`Failed`], [`Retry`], [`NoRetry`] |
 //! | who waits, and who goes without | [`Criticality`], [`QueueRules`], [`Queue`], [`Waiting`] |
 //! | how traffic comes back, and how much is borne | [`RampRules`], [`Stage`], [`LimitRules`], [`Steering`] |
@@ -127,10 +128,12 @@ extern crate std;
 mod abandoned;
 mod age;
 mod ahead;
+mod balance;
 mod breaker;
 mod bulkhead;
 mod call;
 mod class;
+pub mod codes;
 mod contract;
 mod criticality;
 mod deadline;
@@ -155,6 +158,9 @@ mod sync;
 mod time;
 
 pub use age::{Age, Facts};
+pub use balance::{
+    AddressStatus, Balance, BalanceEvent, BalanceStatus, Chosen, EjectRules, Ejections, Spread,
+};
 pub use breaker::{
     Admission, Asker, BreakerRules, Cause, Changes, Gate, Generation, OpenFor, Over, Probe, Ratio, Recovery,
     SlowRatio, State, Transition, Trip, TripRule,

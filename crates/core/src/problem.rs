@@ -9,9 +9,13 @@ use alloc::{
 };
 use core::{fmt, time::Duration};
 
+use crate::codes;
+
 /// One thing that is wrong with a contract.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
+    /// What kind of mistake it is: a stable word of [`codes`].
+    pub code: &'static str,
     /// Where: the dotted path of the setting.
     pub place: String,
     /// What stands there.
@@ -29,6 +33,7 @@ impl fmt::Display for Problem {
             seen,
             allowed,
             mend,
+            ..
         } = self;
         write!(f, "{place}: {seen}; allowed: {allowed}; {mend}")
     }
@@ -39,9 +44,20 @@ impl fmt::Display for Problem {
 pub struct Problems(Vec<Problem>);
 
 impl Problems {
-    /// Adds a problem.
+    /// Adds a problem that is of no kind with a word of its own: [`codes::BAD_VALUE`].
     pub fn add(&mut self, place: &str, seen: &str, allowed: &str, mend: &str) {
+        self.coded(codes::BAD_VALUE, place, seen, allowed, mend);
+    }
+
+    /// Adds a problem that was found elsewhere.
+    pub fn push(&mut self, problem: Problem) {
+        self.0.push(problem);
+    }
+
+    /// Adds a problem of a kind.
+    pub fn coded(&mut self, code: &'static str, place: &str, seen: &str, allowed: &str, mend: &str) {
         self.0.push(Problem {
+            code,
             place: place.to_string(),
             seen: seen.to_string(),
             allowed: allowed.to_string(),
@@ -57,7 +73,8 @@ impl Problems {
             } else {
                 format!("lower it to {max}")
             };
-            self.add(
+            self.coded(
+                codes::OUT_OF_RANGE,
                 &place.join("."),
                 &value.to_string(),
                 &format!("{min} to {max}"),
@@ -74,7 +91,8 @@ impl Problems {
             } else {
                 format!("lower it to {max:?}")
             };
-            self.add(
+            self.coded(
+                codes::OUT_OF_RANGE,
                 &place.join("."),
                 &format!("{value:?}"),
                 &format!("{min:?} to {max:?}"),

@@ -6,7 +6,7 @@ use core::time::Duration;
 
 use crate::{
     age::Facts,
-    ahead,
+    ahead, codes,
     contract::ReadContract,
     ending::Rung,
     ladder::Ladder,
@@ -80,7 +80,8 @@ impl RefreshRules {
             (self.finish_within.is_some(), "finish_within"),
         ] {
             if on && exact {
-                problems.add(
+                problems.coded(
+                    codes::EXACT_WITH_OLD_DATA,
                     setting,
                     "set together with `exact`",
                     "nothing but an answer asked for this call",
@@ -96,7 +97,8 @@ impl RefreshRules {
             let (shortest, longest) = (Duration::from_millis(1), Duration::from_secs(3600));
             problems.span(&["finish_within"], span, shortest, longest);
             if fresh_for.is_none() && !self.own_lifetimes && ladder.max_age().is_none() {
-                problems.add(
+                problems.coded(
+                    codes::NO_EFFECT,
                     "finish_within",
                     "set on a contract that keeps nothing",
                     "beside `fresh_for` or a stale rung: what comes late is for them",
@@ -112,7 +114,8 @@ impl RefreshRules {
             Ladder::MAX_AGE_LIMIT,
         );
         if ladder.max_age().is_none() {
-            problems.add(
+            problems.coded(
+                codes::NO_EFFECT,
                 "stale_while_revalidate",
                 "set without a stale rung",
                 "beside a stale rung, which says how old an answer may be at all",
@@ -120,7 +123,8 @@ impl RefreshRules {
             );
         }
         if fresh_for.is_none() && !self.own_lifetimes {
-            problems.add(
+            problems.coded(
+                codes::NO_EFFECT,
                 "stale_while_revalidate",
                 "set without `fresh_for`",
                 "beside `fresh_for`: the window begins where the lifetime ends",
@@ -143,7 +147,8 @@ impl RefreshRules {
             (self.jitter_ppm > 0, "jitter"),
         ] {
             if on && fresh_for.is_none() && !self.own_lifetimes {
-                problems.add(
+                problems.coded(
+                    codes::NO_EFFECT,
                     setting,
                     "set without `fresh_for`",
                     "beside `fresh_for`, whose end it is about",
@@ -167,7 +172,8 @@ impl RefreshRules {
             Duration::from_secs(3600),
         );
         if ladder.max_age().is_none() {
-            problems.add(
+            problems.coded(
+                codes::NO_EFFECT,
                 "soft_timeout",
                 "set without a stale rung",
                 "beside a stale rung, which says what may be served then",
@@ -175,7 +181,8 @@ impl RefreshRules {
             );
         }
         if let Some(deadline) = deadline.filter(|deadline| *deadline <= soft) {
-            problems.add(
+            problems.coded(
+                codes::TIMES_CONFLICT,
                 "soft_timeout",
                 &alloc::format!("{soft:?}, and the deadline ends the call after {deadline:?}"),
                 "shorter than the deadline",

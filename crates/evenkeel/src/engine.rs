@@ -120,7 +120,9 @@ impl Engine {
         &self.0
     }
 
-    pub(crate) fn draw_seed(&self) -> u64 {
+    /// Draws a seed for a driver's own choices, such as which of several addresses is asked.
+    #[must_use]
+    pub fn draw_seed(&self) -> u64 {
         self.0.seeds.lock().next_u64()
     }
 

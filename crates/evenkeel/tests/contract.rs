@@ -458,6 +458,7 @@ fn assert_well_told(problem: &Problem) {
         seen,
         allowed,
         mend,
+        ..
     } = problem;
     for text in [place, seen, allowed, mend] {
         assert!(!text.is_empty() && !text.ends_with('.'), "{problem}");

@@ -160,21 +160,21 @@ keep_if = { not_empty = true }
     assert_eq!(output.status.code(), Some(1));
     let shown = text(&output.stderr);
     for part in [
-        "error: gateway.listen: \"127.0.0.1\"",
-        "error: gateway.memroy: an unknown key",
+        "]: gateway.listen: \"127.0.0.1\"",
+        "]: gateway.memroy: an unknown key",
         "= mend: did you mean `memory`?",
-        "error: dependencies.catalog.urls: 2 addresses",
-        "error: dependencies.catalog.timeout: \"0s\"",
+        "]: dependencies.catalog.urls: 2 addresses",
+        "]: dependencies.catalog.timeout: \"0s\"",
         "bad.toml:6:11",
-        "error: dependencies.catalog.uses: \"db\"",
-        "error: routes[0] \"product\".class: \"operate\"",
-        "error: routes[0] \"product\".from: \"catalogue\"",
-        "error: routes[1] \"product\".name: \"product\", as another route",
-        "error: routes[1] \"product\".match.path: \"/products/{other}\", the same paths as route \"product\"",
-        "error: routes[1] \"product\".keep_if: set without a stale rung",
-        "error: dependencies.catalog.breaker.open_for_max: 1s",
-        "error: dependencies.spare.breaker.jitter (parts per million): 600000",
-        "error: routes[0] \"product\".ladder[0]: default before other rungs",
+        "]: dependencies.catalog.uses: \"db\"",
+        "error[pass-with-ladder]: routes[0] \"product\".ladder: something to stand in for a write",
+        "]: routes[0] \"product\".from: \"catalogue\"",
+        "]: routes[1] \"product\".name: \"product\", as another route",
+        "]: routes[1] \"product\".match.path: \"/products/{other}\", the same paths as route \"product\"",
+        "]: routes[1] \"product\".keep_if: set without a stale rung",
+        "]: dependencies.catalog.breaker.open_for_max: 1s",
+        "]: dependencies.spare.breaker.jitter (parts per million): 600000",
+        "]: routes[0] \"product\".ladder[0]: default before other rungs",
     ] {
         assert!(shown.contains(part), "{part} is missing from\n{shown}");
     }
@@ -205,7 +205,7 @@ fn problems_that_the_engine_finds_have_their_line_too() {
     let path = file("exact.toml", &contract);
     let shown = text(&evenkeel(&["check", path.to_str().unwrap()]).stderr);
     assert!(
-        shown.contains("error: routes[0] \"product\".ladder[0]: stale with `exact`"),
+        shown.contains("]: routes[0] \"product\".ladder[0]: stale with `exact`"),
         "{shown}"
     );
     assert!(shown.contains("exact.toml:13:12"), "{shown}");
@@ -484,8 +484,8 @@ fn what_nobody_uses_is_a_problem() {
         &format!("{spare}\n[resources.db]\nconcurrency = 1"),
     );
     for part in [
-        "error: dependencies.spare: asked by no route",
-        "error: resources.db: used by no dependency",
+        "]: dependencies.spare: asked by no route",
+        "]: resources.db: used by no dependency",
         "would have no effect",
         "2 problems",
     ] {
@@ -505,7 +505,7 @@ fn what_nobody_uses_is_a_problem() {
 fn a_timeout_that_no_deadline_lets_happen_is_a_problem_where_a_breaker_counts_on_it() {
     let shown = checked("late.toml", "timeout = \"2s\"", "deadline = \"1s\"", "");
     for part in [
-        "error: dependencies.catalog.timeout: \"2s\", longer than the deadline of routes[0] \"product\" (1s)",
+        "]: dependencies.catalog.timeout: \"2s\", longer than the deadline of routes[0] \"product\" (1s)",
         "late.toml:7:11",
         "= mend: write `timeout = \"1s\"`, or raise that `deadline`",
     ] {

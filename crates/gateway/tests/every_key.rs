@@ -1,6 +1,8 @@
 //! Every key of a contract is flipped, and something else happens.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
+#[path = "every_key/addresses.rs"]
+mod addresses;
 #[path = "every_key/caching.rs"]
 mod caching;
 #[path = "e2e/kit.rs"]
@@ -43,6 +45,31 @@ const CHECKS: &[(&str, &str, Check)] = &[
     ("gateway", "trusted_peers", check!(trusted_peers())),
     ("resources.<name>", "concurrency", check!(resource())),
     ("dependencies.<name>", "urls", check!(urls())),
+    ("dependencies.<name>", "urls", check!(addresses::urls())),
+    ("dependencies.<name>", "balance", check!(addresses::balance())),
+    ("dependencies.<name>", "eject", check!(addresses::eject())),
+    (
+        "dependencies.<name>.eject",
+        "consecutive",
+        check!(addresses::consecutive()),
+    ),
+    ("dependencies.<name>.eject", "for", check!(addresses::lasts())),
+    (
+        "dependencies.<name>.eject",
+        "for_max",
+        check!(addresses::lasts_at_most()),
+    ),
+    ("dependencies.<name>.eject", "jitter", check!(addresses::jitter())),
+    (
+        "dependencies.<name>.eject",
+        "max_share",
+        check!(addresses::max_share()),
+    ),
+    (
+        "dependencies.<name>.eject",
+        "statuses",
+        check!(addresses::statuses()),
+    ),
     ("dependencies.<name>", "uses", check!(resource())),
     ("dependencies.<name>", "timeout", check!(timeout())),
     ("dependencies.<name>", "concurrency", check!(concurrency())),

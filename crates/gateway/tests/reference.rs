@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeSet, path::Path, time::Duration};
 
-use evenkeel_core::{BreakerRules, Criticality, LimitRules, RampRules, RetryRules};
+use evenkeel_core::{BreakerRules, Criticality, EjectRules, LimitRules, RampRules, RetryRules, Spread};
 use evenkeel_gateway::{
     config::{self, DefaultAnswer, Dependency, Gateway, Route, keys, room, units::show_duration},
     proxy::{FIELDS_MAX, IDLE_MAX, LINGER, LINGER_BYTES, Limits, RESPONSE_HEAD_MAX, RETRY_AFTER_DEFAULT},
@@ -54,6 +54,7 @@ fn defaults() -> Vec<(String, String)> {
     let mib = |bytes: usize| format!("\"{}MiB\"", bytes >> 20);
     let share = |ppm: u32| format!("\"{}%\"", ppm / 10_000);
     let breaker = "dependencies.<name>.breaker";
+    let (eject, ejections) = ("dependencies.<name>.eject", EjectRules::DEFAULT);
     let (ramp, learned) = ("dependencies.<name>.ramp", "dependencies.<name>.learned_limit");
     let ramp_rules = RampRules::default();
     let queue = "dependencies.<name>.queue";
@@ -67,6 +68,19 @@ fn defaults() -> Vec<(String, String)> {
         (
             "dependencies.<name>.timeout".to_owned(),
             span(Dependency::TIMEOUT),
+        ),
+        (
+            "dependencies.<name>.balance".to_owned(),
+            format!("\"{}\"", Spread::default().as_str()),
+        ),
+        (format!("{eject}.consecutive"), ejections.consecutive.to_string()),
+        (format!("{eject}.for"), span(ejections.first)),
+        (format!("{eject}.for_max"), span(ejections.longest)),
+        (format!("{eject}.jitter"), share(ejections.jitter_ppm)),
+        (format!("{eject}.max_share"), share(ejections.max_share_ppm)),
+        (
+            format!("{eject}.statuses"),
+            format!("{:?}", config::Spread::FAILURES),
         ),
         (
             format!("{breaker}.consecutive"),
@@ -209,7 +223,7 @@ fn the_limits_on_the_contract_page_are_those_in_force() {
             LINGER_BYTES >> 20,
             LINGER.as_secs()
         ),
-        format!("| idle connections per worker and dependency | {IDLE_MAX} |"),
+        format!("| idle connections per worker and address | {IDLE_MAX} |"),
         format!(
             "| Retry-After without a known instant | {} s |",
             RETRY_AFTER_DEFAULT.as_secs()

@@ -4,7 +4,7 @@
 
 use std::{fmt, pin::pin, sync::Arc};
 
-use evenkeel_core::{Asker, Class, HoldMode, Problem, Problems, Rung, RungRule, Skipped, Step};
+use evenkeel_core::{Asker, Class, HoldMode, Problems, Rung, RungRule, Skipped, Step};
 
 use crate::{
     dependency::{self, Dependency},
@@ -215,14 +215,8 @@ impl<T, E, S> AlternateBuilder<T, E, S> {
         let mut read = match self.read.build::<E>() {
             Ok(read) => problems.or(read)?,
             Err(found) => {
-                for Problem {
-                    place,
-                    seen,
-                    allowed,
-                    mend,
-                } in found.list()
-                {
-                    problems.add(place, seen, allowed, mend);
+                for problem in found.list() {
+                    problems.push(problem.clone());
                 }
                 return Err(problems);
             }

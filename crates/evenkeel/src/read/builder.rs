@@ -531,14 +531,11 @@ impl<T, C, S> ReadBuilder<T, C, S> {
                 .map_err(|found| {
                     // It has the guard's name, which is told once.
                     let others = found.list().iter().filter(|problem| problem.place != "name");
-                    for Problem {
-                        place,
-                        seen,
-                        allowed,
-                        mend,
-                    } in others
-                    {
-                        problems.add(&format!("dependency.{place}"), seen, allowed, mend);
+                    for problem in others {
+                        problems.push(Problem {
+                            place: format!("dependency.{}", problem.place),
+                            ..problem.clone()
+                        });
                     }
                 })
                 .ok(),

@@ -4,6 +4,7 @@
 
 mod check;
 mod demo;
+mod explain;
 mod files;
 mod serve;
 
@@ -43,11 +44,30 @@ address in use.")]
     #[command(after_help = "\
 Examples:
   evenkeel check contract.toml
+  evenkeel check --strict contract.toml    warnings are problems
+  evenkeel check --json contract.toml      a list for programs, see docs/reference/check.md
 
-Exit status: 0 no problem, 1 problems, 2 the file cannot be read.")]
+Exit status: 0 no problem (there may be warnings), 1 problems, 2 the file cannot be read.")]
     Check {
         /// The contract file
         contract: PathBuf,
+        /// Print a JSON list instead of text
+        #[arg(long)]
+        json: bool,
+        /// Make every warning a problem
+        #[arg(long)]
+        strict: bool,
+    },
+    /// Say what is meant by the code of a problem, and show it mended
+    #[command(after_help = "\
+Examples:
+  evenkeel explain stale-without-limit
+  evenkeel explain                         every code there is
+
+Exit status: 0 explained, 2 there is no such code.")]
+    Explain {
+        /// The word in the brackets of a problem or warning
+        code: Option<String>,
     },
     /// Watch an outage with and without a ladder, on this machine, in a few seconds
     #[command(after_help = "\
@@ -74,7 +94,12 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     match Arguments::try_parse_from(arguments) {
         Ok(arguments) => match arguments.verb {
             Verb::Serve { contract } => serve::run(&contract),
-            Verb::Check { contract } => check::run(&contract),
+            Verb::Check {
+                contract,
+                json,
+                strict,
+            } => check::run(&contract, check::How { json, strict }),
+            Verb::Explain { code } => explain::run(code.as_deref()),
             Verb::Demo { json, without_stale } => demo::run(json, without_stale),
         },
         Err(error) => {

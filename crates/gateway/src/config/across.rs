@@ -8,6 +8,7 @@ use std::time::Duration;
 use toml::{Spanned, de::DeValue};
 
 use super::{
+    lints,
     reader::Reader,
     route::{Route, name_of},
     units,
@@ -81,7 +82,8 @@ impl Askers {
         for (name, value) in &names {
             let is_alternate = self.0.iter().any(|asker| asker.alternates.contains(name));
             if self.most_pressed(name).is_none() && !is_alternate {
-                reader.problem(
+                reader.lint(
+                    lints::UNUSED,
                     &format!("dependencies.{name}"),
                     value.span(),
                     "asked by no route",
@@ -112,7 +114,8 @@ pub(super) fn refuse_unused_resources(
     }
     for (name, value) in &names {
         if !used.contains(&name.as_str()) {
-            reader.problem(
+            reader.lint(
+                lints::UNUSED,
                 &format!("resources.{name}"),
                 value.span(),
                 "used by no dependency",

@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use evenkeel::http::IgnoredCookies;
+use evenkeel_core::codes;
 use evenkeel_http::{decide::RequestSay, reuse::Prohibition};
 use http::{HeaderName, header};
 
@@ -65,7 +66,8 @@ pub(super) fn read(fields: &mut Fields<'_, '_>) -> Option<Caching> {
             ("exact", fields.has("exact")),
         ] {
             if is_set {
-                fields.problem(
+                fields.lint(
+codes::NO_EFFECT,
                     key,
                     "set beside `freshness = \"origin\"`",
                     "only on a route that always asks: one that caches asks once for all, and answers from copies",
@@ -77,7 +79,8 @@ pub(super) fn read(fields: &mut Fields<'_, '_>) -> Option<Caching> {
     }
     for key in ONLY_BESIDE_ORIGIN {
         if fields.has(key) {
-            fields.problem(
+            fields.lint(
+                codes::NO_EFFECT,
                 key,
                 "set without `freshness = \"origin\"`",
                 "only on a route that caches: on one that always asks it has no effect",

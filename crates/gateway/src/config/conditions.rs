@@ -4,7 +4,7 @@
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 
-use super::{keys, reader::Fields};
+use super::{keys, lints, reader::Fields};
 
 /// What a request has to be, beside its path. Without any condition every request is covered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -206,7 +206,13 @@ fn list<T: PartialEq>(
     for text in texts {
         match parse(&text) {
             Some(one) if read.contains(&one) => {
-                fields.problem(key, &format!("\"{text}\" twice"), "each once", "remove one");
+                fields.lint(
+                    lints::LISTED_TWICE,
+                    key,
+                    &format!("\"{text}\" twice"),
+                    "each once",
+                    "remove one",
+                );
             }
             Some(one) => read.push(one),
             None => fields.problem(
@@ -227,7 +233,8 @@ fn read_fields(fields: &mut Fields<'_, '_>) -> Vec<Field> {
     };
     let Some(table) = value.get_ref().as_table() else {
         let seen = super::reader::shown(value);
-        fields.problem(
+        fields.lint(
+            lints::WRONG_TYPE,
             keys::HEADER,
             &seen,
             "a table of names and values",

@@ -9,19 +9,20 @@ use std::{
 
 use evenkeel_core::{
     BreakerRules, DependencyDraft, LimitRules, OpenFor, Over, QueueRules, RampRules, Ratio, RetryRules,
-    SlowRatio,
+    SlowRatio, codes,
 };
 use http::Uri;
 
 use super::{
     across::Asker,
-    keys,
+    keys, lints,
     probe::{self, HealthProbe},
     ramp,
     reader::{Fields, listed},
     retry,
     rewrite::{self, Rewrite},
     room,
+    spread::{self, Spread},
     units::show_duration,
 };
 
@@ -39,8 +40,10 @@ pub struct Resource {
 pub struct Dependency {
     /// Its name.
     pub name: String,
-    /// Where it is.
-    pub upstream: Upstream,
+    /// Where it is: one address at least.
+    pub upstreams: Vec<Upstream>,
+    /// How its addresses share the attempts.
+    pub spread: Spread,
     /// The resources that each attempt draws on.
     pub uses: Vec<String>,
     /// The longest span of one attempt.
@@ -78,7 +81,7 @@ pub struct Upstream {
 
 impl Upstream {
     /// Returns how `Host` names it: without the default port.
-    fn authority(&self) -> String {
+    pub(crate) fn authority(&self) -> String {
         let host = if self.host.contains(':') {
             format!("[{}]", self.host)
         } else {
@@ -119,6 +122,8 @@ pub enum Breaker {
 impl Dependency {
     /// Long enough for a slow page of a database, short enough to leave time for the ladder.
     pub const TIMEOUT: Duration = Duration::from_secs(1);
+    /// The most addresses: what one word holds a bit for each of.
+    pub const ADDRESSES_MAX: usize = 64;
     /// Trips after this many failures in a row.
     pub const CONSECUTIVE: u32 = 5;
     /// Trips at this share of failures,
@@ -144,9 +149,9 @@ pub(super) fn read(
     pressed: Option<&Asker>,
     mut fields: Fields<'_, '_>,
 ) -> Option<Dependency> {
-    let upstream = upstream(&mut fields);
-    let authority = upstream.as_ref().map(Upstream::authority);
-    let rewrite = rewrite::read(&mut fields, authority.as_deref());
+    let upstreams = upstreams(&mut fields);
+    let spread = spread::read(&mut fields, upstreams.as_ref().map_or(0, Vec::len));
+    let rewrite = rewrite::read(&mut fields);
     let uses = fields.texts("uses", "[\"catalog-db\"]").unwrap_or_default();
     for (index, used) in uses.iter().enumerate() {
         if !resources.contains(used) {
@@ -156,7 +161,8 @@ pub(super) fn read(
             } else {
                 listed(&known)
             };
-            fields.problem(
+            fields.lint(
+                lints::UNKNOWN_NAME,
                 "uses",
                 &format!("\"{used}\""),
                 &allowed,
@@ -164,7 +170,8 @@ pub(super) fn read(
             );
         }
         if uses.iter().take(index).any(|earlier| earlier == used) {
-            fields.problem(
+            fields.lint(
+                lints::LISTED_TWICE,
                 "uses",
                 &format!("\"{used}\" twice"),
                 "each resource once",
@@ -185,7 +192,8 @@ pub(super) fn read(
         && said > route.deadline
     {
         let shown = show_duration(route.deadline);
-        fields.problem(
+        fields.lint(
+lints::TIMEOUT_PAST_DEADLINE,
             "timeout",
             &format!(
                 "\"{}\", longer than the deadline of {} ({shown})",
@@ -200,7 +208,7 @@ pub(super) fn read(
     let probe = probe::read(&mut fields, is_broken_off);
     let ramp = ramp::read_ramp(&mut fields, is_broken_off);
     let learned_limit = ramp::read_learned_limit(&mut fields);
-    let retry = retry::read(&mut fields, pressed);
+    let retry = retry::read(&mut fields, pressed, timeout);
     let abandoned = fields.integer("abandoned", 1, 1_000_000, "50");
     let is_limited = concurrency.is_some() || learned_limit.is_some() || !uses.is_empty();
     let queue = room::read_queue(&mut fields, pressed, is_limited);
@@ -225,7 +233,8 @@ pub(super) fn read(
     }
     Some(Dependency {
         name,
-        upstream: upstream?,
+        upstreams: upstreams?,
+        spread,
         uses,
         timeout,
         concurrency,
@@ -241,29 +250,41 @@ pub(super) fn read(
     })
 }
 
-fn upstream(fields: &mut Fields<'_, '_>) -> Option<Upstream> {
+/// Reads the addresses, each once; `None` where one of them cannot be read.
+fn upstreams(fields: &mut Fields<'_, '_>) -> Option<Vec<Upstream>> {
     const EXAMPLE: &str = "[\"http://127.0.0.1:8000\"]";
     fields.require("urls", EXAMPLE);
     let urls = fields.texts("urls", EXAMPLE)?;
-    let [url] = urls.as_slice() else {
+    if urls.is_empty() || urls.len() > Dependency::ADDRESSES_MAX {
         fields.problem(
             "urls",
             &format!("{} addresses", urls.len()),
-            "exactly one address: spreading calls over several is not built yet",
-            "name one address, that of a load balancer if there are several",
+            &format!("1 to {} addresses", Dependency::ADDRESSES_MAX),
+            "name one, or that of a load balancer in front of more",
         );
         return None;
-    };
-    let parsed = address(url);
-    if let Err(why) = parsed {
-        fields.problem(
-            "urls",
-            &format!("\"{url}\": {why}"),
-            "http://host:port, without a path",
-            &format!("write `urls = {EXAMPLE}`, say"),
-        );
     }
-    parsed.ok()
+    let mut read = Vec::new();
+    for url in &urls {
+        match address(url) {
+            Ok(upstream) if read.contains(&upstream) => {
+                fields.problem(
+                    "urls",
+                    &format!("\"{url}\" twice"),
+                    "each address once",
+                    "remove one",
+                );
+            }
+            Ok(upstream) => read.push(upstream),
+            Err(why) => fields.problem(
+                "urls",
+                &format!("\"{url}\": {why}"),
+                "http://host:port, without a path",
+                &format!("write `urls = {EXAMPLE}`, say"),
+            ),
+        }
+    }
+    (read.len() == urls.len()).then_some(read)
 }
 
 fn address(url: &str) -> Result<Upstream, &'static str> {
@@ -312,7 +333,8 @@ fn breaker(fields: &mut Fields<'_, '_>) -> Breaker {
         return Breaker::Off;
     }
     if value.get_ref().as_table().is_none() {
-        fields.problem(
+        fields.lint(
+            lints::WRONG_TYPE,
             "breaker",
             &super::reader::shown(value),
             "\"off\", or a table of rules",
@@ -377,7 +399,8 @@ fn window(fields: &mut Fields<'_, '_>) -> Over {
     let span = fields.duration("window", "\"10s\"");
     let calls = fields.integer("window_calls", 1, 100_000, "100");
     if let (Some(span), Some(_)) = (span, calls) {
-        fields.problem(
+        fields.lint(
+            codes::NO_EFFECT,
             "window_calls",
             &format!("set beside `window` ({})", show_duration(span)),
             "a window of time or one of calls",
@@ -392,7 +415,8 @@ fn slow(fields: &mut Fields<'_, '_>, ratio: Ratio) -> Option<SlowRatio> {
     let after = fields.duration("slow_after", "\"500ms\"");
     let share = fields.share_ppm("slow_ratio", "\"50%\"");
     if fields.has("slow_ratio") && !fields.has("slow_after") {
-        fields.problem(
+        fields.lint(
+            codes::NO_EFFECT,
             "slow_ratio",
             "set without `slow_after`",
             "a share of calls that take longer than `slow_after`",

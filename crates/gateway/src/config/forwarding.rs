@@ -4,7 +4,9 @@
 
 use http::Method;
 
-use super::{conditions::Conditions, reader::Fields, route::Route};
+use evenkeel_core::codes;
+
+use super::{conditions::Conditions, lints, reader::Fields, route::Route};
 
 /// What the answers of a route mean.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -60,19 +62,20 @@ pub(super) fn read(fields: &mut Fields<'_, '_>, conditions: &Conditions) -> Forw
         Some("read") | None => Class::Read,
         Some("pass") => Class::Pass,
         Some(other) => {
-            fields.problem(
-                "class",
-                &format!("\"{other}\""),
-                "\"read\", \"pass\": protect, operate and page are not built yet",
-                "write `class = \"pass\"`: it is forwarded, and nothing stands in for it",
-            );
+            not_built(fields, other);
             Class::Read
         }
     };
     if class == Class::Pass {
         for (key, why) in FOR_READS {
             if fields.has(key) {
-                fields.problem(
+                let code = if key == "ladder" {
+                    lints::PASS_WITH_LADDER
+                } else {
+                    codes::NO_EFFECT
+                };
+                fields.lint(
+                    code,
                     key,
                     "set on a route of class pass",
                     &format!("only on class read: {why}"),
@@ -92,7 +95,8 @@ pub(super) fn read(fields: &mut Fields<'_, '_>, conditions: &Conditions) -> Forw
     }
     let forwards = class == Class::Pass || other_methods == OtherMethods::Pass;
     if !forwards && fields.has("max_request_body") {
-        fields.problem(
+        fields.lint(
+            codes::NO_EFFECT,
             "max_request_body",
             "set on a route that forwards no request bodies",
             "only beside `other_methods = \"pass\"` or `class = \"pass\"`: without one it has no effect",
@@ -105,6 +109,39 @@ pub(super) fn read(fields: &mut Fields<'_, '_>, conditions: &Conditions) -> Forw
         max_request_body: fields
             .size("max_request_body", 1, LARGEST, "\"64MiB\"")
             .unwrap_or(Route::MAX_REQUEST_BODY),
+    }
+}
+
+/// Adds a problem for a class that is not there, and says what would be dangerous about it.
+fn not_built(fields: &mut Fields<'_, '_>, class: &str) {
+    const ALLOWED: &str = "\"read\", \"pass\": protect, operate and page are not built yet";
+    const MEND: &str = "write `class = \"pass\"`: it is forwarded, and nothing stands in for it";
+    match class {
+        "protect" if fields.has("ladder") => fields.lint(
+            lints::PROTECT_WITH_LADDER,
+            "ladder",
+            "something to stand in for a decision that guards something",
+            "nothing: when it cannot be made, the only honest answer is \"unavailable\"",
+            "remove it, and write `class = \"pass\"`: class protect is not built yet",
+        ),
+        "operate" if fields.has("ladder") => fields.lint(
+            lints::PASS_WITH_LADDER,
+            "ladder",
+            "something to stand in for a write",
+            "nothing: a write is done, refused or in doubt, and never made up",
+            "remove it, and write `class = \"pass\"`: class operate is not built yet",
+        ),
+        "operate" if !fields.has("status") => fields.lint(
+            lints::OPERATE_WITHOUT_STATUS,
+            "class",
+            "\"operate\" without `status`: nobody could find out what became of a write without an answer",
+            "\"read\", \"pass\": class operate is not built yet, and will need the upstream's word on each write",
+            MEND,
+        ),
+        "protect" | "operate" | "page" => {
+            fields.lint(lints::CLASS_NOT_BUILT, "class", &format!("\"{class}\""), ALLOWED, MEND);
+        }
+        _ => fields.problem("class", &format!("\"{class}\""), ALLOWED, MEND),
     }
 }
 
@@ -124,14 +161,16 @@ fn refuse_useless(fields: &mut Fields<'_, '_>, conditions: &Conditions, other_me
             "write `class = \"pass\"`, or add \"GET\" to the methods",
         );
     } else if !others.is_empty() && other_methods == OtherMethods::Refuse {
-        fields.problem(
+        fields.lint(
+            codes::NO_EFFECT,
             "match",
             &format!("{}, which the route then refuses", names(others)),
             "GET and HEAD, or also others beside `other_methods = \"pass\"`",
             "remove these methods, or add `other_methods = \"pass\"`",
         );
     } else if others.is_empty() && other_methods == OtherMethods::Pass {
-        fields.problem(
+        fields.lint(
+            codes::NO_EFFECT,
             "other_methods",
             "set on a route that covers only GET and HEAD",
             "only where other methods are covered: else it has no effect",
@@ -185,7 +224,7 @@ mod tests {
         ] {
             let shown = problems("pass", &format!("{key} = {value}"));
             let place = format!("routes[0] \"r\".{key}: set on a route of class pass");
-            assert_eq!(shown.matches("error: ").count(), 1, "{shown}");
+            assert_eq!(shown.matches("error[").count(), 1, "{shown}");
             assert!(shown.contains(&place), "{shown}");
             assert!(shown.contains("only on class read"), "{shown}");
             assert!(shown.contains(&format!("remove `{key}`")), "{shown}");

@@ -5,6 +5,7 @@
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use super::{
+    lints,
     network::{self, Network},
     reader::Fields,
 };
@@ -68,7 +69,8 @@ pub(super) fn read(mut fields: Fields<'_, '_>) -> Option<Gateway> {
         && listen == admin
         && listen.port() != 0
     {
-        fields.problem(
+        fields.lint(
+            lints::ADDRESS_TWICE,
             "admin",
             &format!("\"{admin}\", where traffic is received too"),
             "an address of its own",

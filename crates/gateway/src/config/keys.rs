@@ -3,7 +3,7 @@
 //! It refuses nothing by itself; the reader refuses what is not listed here.
 
 /// Keys at the top of the file.
-pub const ROOT: &[&str] = &["gateway", "resources", "dependencies", "routes"];
+pub const ROOT: &[&str] = &["include", "gateway", "resources", "dependencies", "routes"];
 /// Keys of `[gateway]`.
 pub const GATEWAY: &[&str] = &[
     "listen",
@@ -21,6 +21,8 @@ pub const RESOURCE: &[&str] = &["concurrency"];
 /// Keys of `[dependencies.<name>]`.
 pub const DEPENDENCY: &[&str] = &[
     "urls",
+    "balance",
+    "eject",
     "uses",
     "timeout",
     "concurrency",
@@ -34,6 +36,8 @@ pub const DEPENDENCY: &[&str] = &[
     "resend",
     "rewrite",
 ];
+/// Keys of `eject`.
+pub const EJECT: &[&str] = &["consecutive", "for", "for_max", "jitter", "max_share", "statuses"];
 /// Keys of `rewrite`.
 pub const REWRITE: &[&str] = &[
     "host",
@@ -110,6 +114,8 @@ pub const ROUTE: &[&str] = &[
 pub const MATCH: &[&str] = &["path", "host", "method", HEADER];
 /// The key of `match` that is a table of fields.
 pub const HEADER: &str = "header";
+/// The keys whose tables have free names in them: `env` and `file` are names there, and no references.
+pub const FREE_NAMES: &[&str] = &[HEADER, "set_request", "set_response"];
 /// Keys of one rung of `ladder`; exactly one of them.
 pub const RUNG: &[&str] = &["stale", "alternate", "default"];
 /// Keys of the `default` rung.
@@ -122,6 +128,7 @@ pub const ALL: &[(&str, &[&str])] = &[
     ("gateway", GATEWAY),
     ("resources.<name>", RESOURCE),
     ("dependencies.<name>", DEPENDENCY),
+    ("dependencies.<name>.eject", EJECT),
     ("dependencies.<name>.breaker", BREAKER),
     ("dependencies.<name>.probe", PROBE),
     ("dependencies.<name>.ramp", RAMP),

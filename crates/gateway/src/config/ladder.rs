@@ -5,12 +5,12 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use evenkeel_core::RungRule;
+use evenkeel_core::{RungRule, codes};
 use evenkeel_http::directives::ResponseDirectives;
 use http::{HeaderMap, HeaderValue, StatusCode, header::CACHE_CONTROL};
 
 use super::{
-    Dependency, keys,
+    Dependency, dangers, keys, lints,
     reader::{Fields, listed, shown},
 };
 
@@ -84,7 +84,8 @@ impl Known<'_> {
         } else {
             listed(&known)
         };
-        fields.problem(
+        fields.lint(
+            lints::UNKNOWN_NAME,
             key,
             &format!("\"{name}\""),
             &allowed,
@@ -99,7 +100,8 @@ pub(super) fn read(fields: &mut Fields<'_, '_>, known: Known<'_>, from: Option<&
         return Vec::new();
     };
     let Some(list) = value.get_ref().as_array() else {
-        fields.problem(
+        fields.lint(
+            lints::WRONG_TYPE,
             "ladder",
             &shown(value),
             "a list of rungs",
@@ -115,9 +117,12 @@ pub(super) fn read(fields: &mut Fields<'_, '_>, known: Known<'_>, from: Option<&
             continue;
         };
         match (rung.has("stale"), rung.has("alternate"), rung.has("default")) {
+            (true, false, false) if dangers::refuse_no_limit(&mut rung) => {}
             (true, false, false) => rungs.extend(rung.duration("stale", "\"60s\"").map(Rung::Stale)),
             (false, true, false) => rungs.extend(alternate(&mut rung, known, from).map(Rung::Alternate)),
             (false, false, true) => rungs.extend(default_answer(&mut rung).map(Rung::Default)),
+            // What is written there has been told.
+            (false, false, false) if !item.get_ref().as_table().is_some_and(toml::map::Map::is_empty) => {}
             _ => rung.problem(
                 "",
                 "not exactly one of stale, alternate and default",
@@ -141,7 +146,8 @@ pub(super) fn read_exercise(fields: &mut Fields<'_, '_>, ladder: &[Rung]) -> Opt
         );
     }
     if !ladder.iter().any(|rung| !matches!(rung, Rung::Stale(_))) {
-        fields.problem(
+        fields.lint(
+            codes::NO_EFFECT,
             "exercise",
             "set without an alternate or a default in the ladder",
             "beside one of them: a copy needs no exercise",
@@ -162,6 +168,7 @@ fn alternate(rung: &mut Fields<'_, '_>, known: Known<'_>, from: Option<&str>) ->
             "name another, or remove the rung: to ask once more is a `retry`",
         );
     }
+    dangers::warn_shared_resource(rung, known, from, &name);
     // What is wrong with a dependency that could not be read is told there.
     let timeout = known
         .read

@@ -5,13 +5,18 @@
 mod across;
 mod caching;
 mod conditions;
+mod dangers;
 mod dependency;
 pub mod diag;
+pub mod documents;
 mod forwarding;
 mod gateway;
 pub mod keys;
+pub mod kinds;
 mod ladder;
+pub mod lints;
 mod network;
+pub mod outside;
 pub mod pattern;
 mod probe;
 mod ramp;
@@ -21,6 +26,8 @@ mod retry;
 mod rewrite;
 pub mod room;
 mod route;
+mod spread;
+pub mod sources;
 pub mod units;
 
 pub use caching::Caching;
@@ -32,8 +39,11 @@ pub use gateway::{AccessLog, Gateway};
 pub use ladder::{Alternate, DefaultAnswer, Rung};
 pub use network::{NETWORKS_MAX, Network};
 pub use probe::HealthProbe;
-pub use rewrite::{CHANGES_MAX, FieldChanges, Rewrite};
+pub use rewrite::{CHANGES_MAX, FieldChanges, Rewrite, RewriteHost};
 pub use route::{KeepIf, Route, ScopePart};
+pub use spread::Spread;
+
+use std::path::{Path, PathBuf};
 
 use reader::Reader;
 use toml::de::{DeTable, DeValue};
@@ -58,8 +68,10 @@ pub struct Loaded {
     pub contract: Contract,
     /// Where its settings stand.
     pub places: Places,
-    /// An empty list that knows the file.
+    /// Without problems, perhaps with warnings; it knows the files.
     pub diagnostics: Diagnostics,
+    /// Every file that was read: the contract, what it includes, and what values came from.
+    pub files: Vec<PathBuf>,
 }
 
 /// Reads a contract.
@@ -84,36 +96,70 @@ pub struct Loaded {
 /// assert_eq!(loaded.contract.routes[0].name, "product");
 /// ```
 pub fn parse(file: &str, text: &str) -> Result<Loaded, Diagnostics> {
-    let mut diagnostics = Diagnostics::new(file, text);
     let mut places = Places::default();
-    let (document, errors) = DeTable::parse_recoverable(text);
-    for error in errors {
-        let problem = evenkeel_core::Problem {
-            place: "syntax".to_owned(),
-            seen: error.message().to_owned(),
-            allowed: "TOML 1.1".to_owned(),
-            mend: "correct the marked place".to_owned(),
-        };
-        diagnostics.add(problem, error.span());
+    parse_with(file, text, &mut places)
+}
+
+/// Reads a contract from its file.
+///
+/// # Errors
+/// [`NotLoaded`]: it cannot be read, or it has problems.
+pub fn load(path: &Path) -> Result<Loaded, NotLoaded> {
+    let name = path.display().to_string();
+    let text = outside::read(path, outside::CONTRACT_MAX).map_err(|why| {
+        let most = outside::CONTRACT_MAX >> 20;
+        NotLoaded::Unreadable(format!(
+            "cannot read {name}: {why}; name a contract, a TOML file in UTF-8 of at most {most} MiB"
+        ))
+    })?;
+    parse(&name, &text).map_err(NotLoaded::Problems)
+}
+
+/// Reads a contract into given places.
+fn parse_with(file: &str, text: &str, places: &mut Places) -> Result<Loaded, Diagnostics> {
+    let mut diagnostics = Diagnostics::new(file, text);
+    // A mark that some editors put at the beginning; spaces keep every place where it is.
+    let unmarked = text.strip_prefix('\u{feff}').map(|rest| format!("   {rest}"));
+    let Some(main) = documents::parse(unmarked.as_deref().unwrap_or(text), 0, &mut diagnostics) else {
+        return Err(diagnostics);
+    };
+    let mut files = vec![PathBuf::from(file)];
+    let parts = documents::included(file, &main, &mut diagnostics, &mut files);
+    let mut others = Vec::new();
+    for part in &parts {
+        let start = diagnostics.add_source(&part.name, &part.text);
+        let table = documents::parse(&part.text, start, &mut diagnostics);
+        others.extend(table.map(|table| (part.name.as_str(), start, table)));
     }
-    if !diagnostics.is_empty() {
+    if others.len() < parts.len() {
         return Err(diagnostics);
     }
+    let document = documents::join((file, main), others, &mut diagnostics, &mut files);
     let contract = {
         let mut reader = Reader {
             diagnostics: &mut diagnostics,
-            places: &mut places,
+            places,
         };
-        read(&mut reader, document.get_ref())
+        read(&mut reader, &document)
     };
     match contract {
         Some(contract) if diagnostics.is_empty() => Ok(Loaded {
             contract,
-            places,
+            places: places.clone(),
             diagnostics,
+            files,
         }),
         Some(_) | None => Err(diagnostics),
     }
+}
+
+/// Why there is no contract.
+#[derive(Clone, Debug)]
+pub enum NotLoaded {
+    /// The file cannot be read, and why.
+    Unreadable(String),
+    /// It has problems.
+    Problems(Diagnostics),
 }
 
 /// Reads the whole document. `None` only when something that cannot be done without is missing; every such case
@@ -163,7 +209,8 @@ fn read(reader: &mut Reader<'_>, document: &DeTable<'_>) -> Option<Contract> {
         let list = value.get_ref().as_array();
         if list.is_none_or(|list| list.is_empty()) {
             let seen = reader::shown(value);
-            reader.problem(
+            reader.lint(
+                lints::WRONG_TYPE,
                 "routes",
                 value.span(),
                 &seen,
@@ -199,11 +246,16 @@ fn read(reader: &mut Reader<'_>, document: &DeTable<'_>) -> Option<Contract> {
 fn refuse_itself(reader: &mut Reader<'_>, gateway: &Gateway, dependencies: &[Dependency]) {
     for dependency in dependencies {
         for (key, address) in [("listen", gateway.listen), ("admin", gateway.admin)] {
-            if dependency.upstream.is_at(address) {
+            if dependency
+                .upstreams
+                .iter()
+                .any(|upstream| upstream.is_at(address))
+            {
                 let place = format!("dependencies.{}.urls", dependency.name);
                 let span = reader.places.find(&place).unwrap_or_default();
                 let seen = format!("{address}, where `gateway.{key}` is");
-                reader.problem(
+                reader.lint(
+                    lints::CALLS_ITSELF,
                     &place,
                     span,
                     &seen,
@@ -227,7 +279,14 @@ fn named<'t>(
     let Some(table) = value.get_ref().as_table() else {
         let seen = reader::shown(value);
         let mend = format!("write `[{place}.name]`");
-        reader.problem(place, value.span(), &seen, "a table of named tables", &mend);
+        reader.lint(
+            lints::WRONG_TYPE,
+            place,
+            value.span(),
+            &seen,
+            "a table of named tables",
+            &mend,
+        );
         return Vec::new();
     };
     table

@@ -4,7 +4,7 @@
 
 use std::{fmt, net::IpAddr};
 
-use super::reader::Fields;
+use super::{lints, reader::Fields};
 
 /// A network, or one address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,7 +94,13 @@ pub(super) fn read(fields: &mut Fields<'_, '_>, key: &'static str) -> Vec<Networ
     for text in texts {
         match Network::parse(&text) {
             Ok(network) if read.contains(&network) => {
-                fields.problem(key, &format!("\"{network}\" twice"), "each once", "remove one");
+                fields.lint(
+                    lints::LISTED_TWICE,
+                    key,
+                    &format!("\"{network}\" twice"),
+                    "each once",
+                    "remove one",
+                );
             }
             Ok(network) => read.push(network),
             Err(why) => fields.problem(

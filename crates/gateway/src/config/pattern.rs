@@ -16,7 +16,7 @@ pub enum Segment {
 }
 
 /// A path pattern such as `/products/{id}`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Pattern(Vec<Segment>);
 
 /// The most segments in one pattern.

@@ -2,6 +2,7 @@
 //! It exists because only the contract knows which path of a dependency tells whether it works and changes nothing.
 //! It refuses paths that could not be sent, and a probe where there is no breaker that could want one.
 
+use evenkeel_core::codes;
 use http::uri::PathAndQuery;
 
 use super::{keys, reader::Fields};
@@ -17,7 +18,8 @@ pub struct HealthProbe {
 pub(super) fn read(fields: &mut Fields<'_, '_>, is_without_breaker: bool) -> Option<HealthProbe> {
     let value = fields.value("probe")?;
     if is_without_breaker {
-        fields.problem(
+        fields.lint(
+            codes::NO_EFFECT,
             "probe",
             "no breaker",
             "a probe where there is a breaker, which asks for one while it is open",

@@ -6,7 +6,7 @@ use evenkeel_core::{LimitRules, RampRules};
 use toml::{Spanned, de::DeValue};
 
 use super::{
-    keys,
+    keys, lints,
     reader::{Fields, shown},
 };
 
@@ -80,7 +80,8 @@ fn switch<'t>(fields: &mut Fields<'_, 't>, key: &'static str, example: &str) -> 
     if value.get_ref().as_table().is_some() {
         return Switch::Table(value);
     }
-    fields.problem(
+    fields.lint(
+        lints::WRONG_TYPE,
         key,
         &shown(value),
         "\"off\", or a table of rules",

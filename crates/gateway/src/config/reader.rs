@@ -4,14 +4,17 @@
 
 use std::{ops::Range, time::Duration};
 
-use evenkeel_core::{Problem, Problems};
+use evenkeel_core::{Problem, Problems, codes};
 use toml::{
     Spanned,
     de::{DeTable, DeValue},
 };
 
 use super::{
+    dangers,
     diag::{Diagnostics, Places},
+    kinds::{Kind, Miss},
+    lints,
     units::{self, NoDuration},
 };
 
@@ -34,10 +37,25 @@ pub(super) struct Fields<'r, 't> {
 }
 
 impl Reader<'_> {
-    /// Adds a problem at a span.
+    /// Adds a problem at a span, of no kind with a word of its own.
+    #[allow(dead_code, reason = "beside `Fields::problem`, for keys that no table has")]
     pub(super) fn problem(&mut self, place: &str, span: Range<usize>, seen: &str, allowed: &str, mend: &str) {
+        self.lint(codes::BAD_VALUE, place, span, seen, allowed, mend);
+    }
+
+    /// Adds a problem of a kind, or a warning, at a span; the kinds are those of [`lints`].
+    pub(super) fn lint(
+        &mut self,
+        code: &'static str,
+        place: &str,
+        span: Range<usize>,
+        seen: &str,
+        allowed: &str,
+        mend: &str,
+    ) {
         self.diagnostics.add(
             Problem {
+                code,
                 place: place.to_owned(),
                 seen: seen.to_owned(),
                 allowed: allowed.to_owned(),
@@ -56,7 +74,8 @@ impl Reader<'_> {
     ) -> Option<Fields<'s, 't>> {
         self.places.note(&place, value.span());
         let Some(table) = value.get_ref().as_table() else {
-            self.problem(
+            self.lint(
+                lints::WRONG_TYPE,
                 &place,
                 value.span(),
                 &shown(value),
@@ -76,15 +95,28 @@ impl Reader<'_> {
         span: Range<usize>,
         keys: &'static [&'static str],
     ) -> Fields<'s, 't> {
-        for (key, _) in table {
+        for (key, value) in table {
             let name = key.get_ref().as_ref();
             if !keys.contains(&name) {
                 let at = join(&place, name);
+                if let Some((code, [seen, allowed, mend])) =
+                    dangers::unwritable(&place, name, value.get_ref())
+                {
+                    self.lint(code, &at, key.span(), seen, allowed, mend);
+                    continue;
+                }
                 let mend = nearest(name, keys).map_or_else(
                     || "remove it".to_owned(),
                     |near| format!("did you mean `{near}`?"),
                 );
-                self.problem(&at, key.span(), "an unknown key", &listed(keys), &mend);
+                self.lint(
+                    lints::UNKNOWN_KEY,
+                    &at,
+                    key.span(),
+                    "an unknown key",
+                    &listed(keys),
+                    &mend,
+                );
             }
         }
         Fields {
@@ -123,14 +155,21 @@ impl<'t> Fields<'_, 't> {
         Some(value)
     }
 
-    /// Adds a problem about the value of a key, or about the table when the key is not written down.
+    /// Adds a problem about the value of a key, or about the table when the key is not written down; of no kind with a
+    /// word of its own.
     pub(super) fn problem(&mut self, key: &str, seen: &str, allowed: &str, mend: &str) {
+        self.lint(codes::BAD_VALUE, key, seen, allowed, mend);
+    }
+
+    /// Adds a problem of a kind, or a warning, about the value of a key, or about the table when the key is not written
+    /// down; the kinds are those of [`lints`].
+    pub(super) fn lint(&mut self, code: &'static str, key: &str, seen: &str, allowed: &str, mend: &str) {
         let place = self.place_of(key);
         let span = self
             .table
             .get(key)
             .map_or_else(|| self.span.clone(), Spanned::span);
-        self.reader().problem(&place, span, seen, allowed, mend);
+        self.reader().lint(code, &place, span, seen, allowed, mend);
     }
 
     /// Takes over what the engine finds wrong with the settings of this table.
@@ -145,18 +184,26 @@ impl<'t> Fields<'_, 't> {
         self.table.contains_key(key)
     }
 
-    /// Reads a key with `read`; what `read` refuses is a problem.
+    /// Reads a key of a kind with `read`; what `read` refuses is a problem.
     fn read<T>(
         &mut self,
         key: &'static str,
+        kind: &Kind,
         allowed: &str,
         example: &str,
         read: impl FnOnce(&DeValue<'t>) -> Option<T>,
     ) -> Option<T> {
+        self.places.read_as(|| join(&self.place, key), kind);
         let value = self.value(key)?;
         let result = read(value.get_ref());
         if result.is_none() {
-            self.problem(
+            let code = match kind.miss(value.get_ref()) {
+                Miss::Type => lints::WRONG_TYPE,
+                Miss::Range => codes::OUT_OF_RANGE,
+                Miss::Value => codes::BAD_VALUE,
+            };
+            self.lint(
+                code,
                 key,
                 &shown(value),
                 allowed,
@@ -168,7 +215,7 @@ impl<'t> Fields<'_, 't> {
 
     /// Reads a text.
     pub(super) fn text(&mut self, key: &'static str, example: &str) -> Option<String> {
-        self.read(key, "a text in quotes", example, |value| {
+        self.read(key, &Kind::Text, "a text in quotes", example, |value| {
             value.as_str().map(str::to_owned)
         })
     }
@@ -182,13 +229,20 @@ impl<'t> Fields<'_, 't> {
     /// Adds a problem unless a key is written down.
     pub(super) fn require(&mut self, key: &'static str, example: &str) {
         if !self.has(key) {
-            self.problem(key, "missing", "required", &format!("add `{key} = {example}`"));
+            let mend = format!("add `{key} = {example}`");
+            self.lint(lints::MISSING_KEY, key, "missing", "required", &mend);
         }
     }
 
     /// Reads a duration. What is wrong is said, and mended without changing what was meant.
     pub(super) fn duration(&mut self, key: &'static str, example: &str) -> Option<Duration> {
+        self.places.read_as(|| join(&self.place, key), &Kind::Duration);
         let value = self.value(key)?;
+        let code = if value.get_ref().is_str() || value.get_ref().is_integer() {
+            lints::BAD_DURATION
+        } else {
+            lints::WRONG_TYPE
+        };
         let read = match value.get_ref() {
             DeValue::String(text) => units::duration(text),
             DeValue::Integer(number) => units::duration(&number.to_string()),
@@ -214,7 +268,8 @@ impl<'t> Fields<'_, 't> {
             (true, "negative" | "zero") => format!("write 1ms or more, or remove `{key}`"),
             (true, _) => format!("write `{key} = {example}`, say"),
         };
-        self.problem(
+        self.lint(
+            code,
             key,
             &format!("{}: {why}", shown(value)),
             "a duration longer than zero: an integer with ms, s, m, h or d, in quotes",
@@ -226,7 +281,7 @@ impl<'t> Fields<'_, 't> {
     /// Reads a size of `min` to `max` bytes.
     pub(super) fn size(&mut self, key: &'static str, min: u64, max: u64, example: &str) -> Option<u64> {
         let allowed = format!("a size of {min} to {max} bytes: an integer with B, KiB, MiB or GiB");
-        self.read(key, &allowed, example, |value| {
+        self.read(key, &Kind::Size { min, max }, &allowed, example, |value| {
             value
                 .as_str()
                 .and_then(units::size)
@@ -238,6 +293,7 @@ impl<'t> Fields<'_, 't> {
     pub(super) fn share_ppm(&mut self, key: &'static str, example: &str) -> Option<u32> {
         self.read(
             key,
+            &Kind::Share,
             "a share of 0% to 100%, with at most four decimals",
             example,
             |value| value.as_str().and_then(units::share_ppm),
@@ -246,21 +302,23 @@ impl<'t> Fields<'_, 't> {
 
     /// Reads an integer of `min` to `max`.
     pub(super) fn integer(&mut self, key: &'static str, min: u32, max: u32, example: &str) -> Option<u32> {
-        self.read(key, &format!("an integer of {min} to {max}"), example, |value| {
+        let allowed = format!("an integer of {min} to {max}");
+        self.read(key, &Kind::Integer { min, max }, &allowed, example, |value| {
             integer(value).filter(|number| (min..=max).contains(number))
         })
     }
 
     /// Reads `true` or `false`.
     pub(super) fn boolean(&mut self, key: &'static str) -> Option<bool> {
-        self.read(key, "true or false", "true", DeValue::as_bool)
+        self.read(key, &Kind::Boolean, "true or false", "true", DeValue::as_bool)
     }
 
     /// Reads one word of a list.
     pub(super) fn word<T: Copy>(&mut self, key: &'static str, words: &[(&str, T)]) -> Option<T> {
         let names: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
         let example = format!("\"{}\"", names.first().copied().unwrap_or_default());
-        self.read(key, &listed(&names), &example, |value| {
+        let kind = Kind::Word(names.iter().map(|&name| name.to_owned()).collect());
+        self.read(key, &kind, &listed(&names), &example, |value| {
             let text = value.as_str()?;
             words
                 .iter()
@@ -271,7 +329,7 @@ impl<'t> Fields<'_, 't> {
 
     /// Reads a list of texts.
     pub(super) fn texts(&mut self, key: &'static str, example: &str) -> Option<Vec<String>> {
-        self.read(key, "a list of texts", example, |value| {
+        self.read(key, &Kind::Texts, "a list of texts", example, |value| {
             value
                 .as_array()?
                 .iter()
@@ -289,7 +347,7 @@ impl<'t> Fields<'_, 't> {
         example: &str,
     ) -> Option<Vec<u32>> {
         let allowed = format!("a list of integers of {min} to {max}, not empty");
-        self.read(key, &allowed, example, |value| {
+        self.read(key, &Kind::Integers { min, max }, &allowed, example, |value| {
             let list: Option<Vec<u32>> = value
                 .as_array()?
                 .iter()
@@ -314,11 +372,14 @@ fn join(place: &str, key: &str) -> String {
     }
 }
 
+/// The most characters that are shown of a value.
+pub(super) const SHOWN_OF_TEXT: usize = 60;
+
 /// Shows a value as it was seen, cut to a readable length.
 pub(super) fn shown(value: &Spanned<DeValue<'_>>) -> String {
     match value.get_ref() {
         DeValue::String(text) => {
-            let cut: String = text.chars().take(60).collect();
+            let cut: String = text.chars().take(SHOWN_OF_TEXT).collect();
             let more = if cut.len() < text.len() { "..." } else { "" };
             format!("\"{}{more}\"", cut.escape_debug())
         }

@@ -2,7 +2,7 @@
 //! It exists apart from the route because the rules are the engine's and only their keys are here.
 //! It refuses times that the limits of the dependency would never let happen.
 
-use evenkeel_core::RefreshRules;
+use evenkeel_core::{RefreshRules, codes};
 
 use super::{
     Dependency, Route,
@@ -29,7 +29,8 @@ pub(super) fn check_beside(reader: &mut Reader<'_>, place: &str, route: &Route, 
     if dependency.timeout <= soft {
         let place = format!("{place}.soft_timeout");
         let span = reader.places.find(&place).unwrap_or_default();
-        reader.problem(
+        reader.lint(
+            codes::TIMES_CONFLICT,
             &place,
             span,
             &format!(

@@ -2,6 +2,7 @@
 //! It exists because a service often lives under another name or path than the one that its users see.
 //! It refuses to touch the fields that frame a message, name a hop or say what an answer is: those are the gateway's.
 
+use evenkeel_core::codes;
 use evenkeel_http::{
     cache_status::CACHE_STATUS, degraded::DEGRADED, freshness::X_DATA_FRESHNESS, hop::HOP_BY_HOP,
     proxy_status::PROXY_STATUS,
@@ -12,13 +13,13 @@ use http::{
     uri::Authority,
 };
 
-use super::{keys, pattern::Pattern, reader::Fields};
+use super::{dangers, keys, lints, pattern::Pattern, reader::Fields};
 
 /// What is changed of the messages of one dependency. Without anything written down they pass as they are.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rewrite {
-    /// The host that the dependency is told; `None` for the one that the client named.
-    pub host: Option<HeaderValue>,
+    /// The host that the dependency is told.
+    pub host: RewriteHost,
     /// Taken off the front of the path, where it is there and a segment ends with it.
     pub strip_prefix: Option<String>,
     /// Put in front of the path, after that.
@@ -27,6 +28,18 @@ pub struct Rewrite {
     pub request: FieldChanges,
     /// What changes in answers.
     pub response: FieldChanges,
+}
+
+/// The `Host` of requests.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum RewriteHost {
+    /// The one that the client named.
+    #[default]
+    Keep,
+    /// That of the address that is asked: of several addresses each is told its own.
+    Upstream,
+    /// This one.
+    Given(HeaderValue),
 }
 
 /// Changes of header fields: first what is removed, then what is set.
@@ -49,8 +62,8 @@ impl FieldChanges {
 /// The most fields that are removed, and that are set.
 pub const CHANGES_MAX: usize = 32;
 
-/// Reads `rewrite`; `authority` is where the dependency is.
-pub(super) fn read(fields: &mut Fields<'_, '_>, authority: Option<&str>) -> Rewrite {
+/// Reads `rewrite`.
+pub(super) fn read(fields: &mut Fields<'_, '_>) -> Rewrite {
     let Some(value) = fields.value("rewrite") else {
         return Rewrite::default();
     };
@@ -60,7 +73,7 @@ pub(super) fn read(fields: &mut Fields<'_, '_>, authority: Option<&str>) -> Rewr
         return Rewrite::default();
     };
     let rewrite = Rewrite {
-        host: host(&mut inner, authority),
+        host: host(&mut inner),
         strip_prefix: prefix(&mut inner, "strip_prefix"),
         add_prefix: prefix(&mut inner, "add_prefix"),
         request: FieldChanges {
@@ -78,7 +91,8 @@ pub(super) fn read(fields: &mut Fields<'_, '_>, authority: Option<&str>) -> Rewr
     ] {
         for name in &changes.remove {
             if changes.set.iter().any(|(other, _)| other == name) {
-                inner.problem(
+                inner.lint(
+                    codes::NO_EFFECT,
                     remove,
                     &format!("\"{name}\", which `{set}` sets"),
                     "fields that are not set: setting one replaces what was there",
@@ -90,12 +104,14 @@ pub(super) fn read(fields: &mut Fields<'_, '_>, authority: Option<&str>) -> Rewr
     rewrite
 }
 
-fn host(fields: &mut Fields<'_, '_>, authority: Option<&str>) -> Option<HeaderValue> {
+fn host(fields: &mut Fields<'_, '_>) -> RewriteHost {
     const EXAMPLE: &str = "\"upstream\"";
-    let text = fields.text("host", EXAMPLE)?;
+    let Some(text) = fields.text("host", EXAMPLE) else {
+        return RewriteHost::Keep;
+    };
     match text.as_str() {
-        "keep" => None,
-        "upstream" => HeaderValue::from_str(authority?).ok(),
+        "keep" => RewriteHost::Keep,
+        "upstream" => RewriteHost::Upstream,
         given => {
             let value = is_authority(given)
                 .then(|| HeaderValue::from_str(given).ok())
@@ -108,7 +124,7 @@ fn host(fields: &mut Fields<'_, '_>, authority: Option<&str>) -> Option<HeaderVa
                     &format!("write `host = {EXAMPLE}`, say"),
                 );
             }
-            value
+            value.map_or(RewriteHost::Keep, RewriteHost::Given)
         }
     }
 }
@@ -157,7 +173,8 @@ fn values(fields: &mut Fields<'_, '_>, key: &'static str) -> Vec<(HeaderName, He
     };
     let Some(table) = value.get_ref().as_table() else {
         let seen = super::reader::shown(value);
-        fields.problem(
+        fields.lint(
+            lints::WRONG_TYPE,
             key,
             &seen,
             "a table of names and values",
@@ -201,7 +218,8 @@ fn name(fields: &mut Fields<'_, '_>, key: &str, text: &str, example: &str) -> Op
     let name = HeaderName::from_bytes(text.as_bytes()).ok();
     let name = name.filter(|name| !is_the_gateways(name));
     if name.is_none() {
-        fields.problem(
+        fields.lint(
+            dangers::of_field(text),
             key,
             &format!("\"{}\"", text.escape_debug()),
             "names of fields, but none that frames a message, names a hop or says what an answer is",
@@ -224,6 +242,7 @@ fn is_the_gateways(name: &HeaderName) -> bool {
         PROXY_STATUS,
         DEGRADED,
         X_DATA_FRESHNESS,
+        dangers::RETRIED,
     ];
     own.contains(name) || HOP_BY_HOP.contains(name) || name.as_str().starts_with("x-forwarded")
 }
@@ -246,9 +265,10 @@ mod tests {
     #[test]
     fn a_host_is_kept_or_the_upstreams_or_given() {
         let host = |text: &str| read(&format!("{{ host = \"{text}\" }}")).unwrap().host;
-        assert_eq!(host("keep"), None);
-        assert_eq!(host("upstream").unwrap(), "a:81");
-        assert_eq!(host("b.example:8080").unwrap(), "b.example:8080");
+        assert_eq!(host("keep"), RewriteHost::Keep);
+        assert_eq!(host("upstream"), RewriteHost::Upstream);
+        let given = HeaderValue::from_static("b.example:8080");
+        assert_eq!(host("b.example:8080"), RewriteHost::Given(given));
     }
 
     #[test]
@@ -336,7 +356,7 @@ mod tests {
             ),
         ] {
             let shown = read(rewrite).unwrap_err();
-            let seen = format!("error: {place}{key}");
+            let seen = format!("]: {place}{key}");
             assert!(shown.contains(&seen), "{seen} is missing from\n{shown}");
             assert!(shown.contains(allowed), "{allowed} is missing from\n{shown}");
         }

@@ -4,11 +4,11 @@
 
 use std::time::Duration;
 
-use evenkeel_core::{Criticality, QueueRules};
+use evenkeel_core::{Criticality, QueueRules, codes};
 
 use super::{
     across::Asker,
-    keys,
+    keys, lints,
     reader::{Fields, shown},
     units::show_duration,
 };
@@ -26,7 +26,8 @@ pub(super) fn read_queue(
 ) -> Option<QueueRules> {
     let value = fields.value("queue")?;
     if value.get_ref().as_table().is_none() {
-        fields.problem(
+        fields.lint(
+            lints::WRONG_TYPE,
             "queue",
             &shown(value),
             "a table of bounds; without one nothing waits",
@@ -35,7 +36,8 @@ pub(super) fn read_queue(
         return None;
     }
     if !is_limited {
-        fields.problem(
+        fields.lint(
+            codes::NO_EFFECT,
             "queue",
             "beside nothing that limits how many attempts are in flight",
             "a queue beside `concurrency`, `learned_limit` or `uses`: without one nobody ever waits",
@@ -50,7 +52,8 @@ pub(super) fn read_queue(
     if let Some(route) = pressed
         && longest_wait >= route.deadline
     {
-        fields.problem(
+        fields.lint(
+lints::WAIT_PAST_DEADLINE,
             "wait",
             &format!(
                 "\"{}\", and the deadline of {} is {}",

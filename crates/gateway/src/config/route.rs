@@ -5,16 +5,18 @@
 use std::time::Duration;
 
 use evenkeel::http::IgnoredCookies;
-use evenkeel_core::{Criticality, ReadDraft, RefreshRules, WhenBusy};
+use evenkeel_core::{Criticality, ReadDraft, RefreshRules, WhenBusy, codes};
 use http::StatusCode;
 use toml::{Spanned, de::DeValue};
 
 use super::{
     caching::{self, Caching},
     conditions::{self, Conditions},
+    dangers,
     forwarding::{self, Class, OtherMethods},
     keys,
     ladder::{self, Alternate, DefaultAnswer, Known, Rung},
+    lints,
     pattern::Pattern,
     reader::Fields,
     refresh, room,
@@ -98,6 +100,26 @@ impl Route {
         })
     }
 
+    /// Returns what the engine checks and obeys of it.
+    #[must_use]
+    pub fn draft(&self) -> ReadDraft {
+        ReadDraft {
+            name: self.name.clone(),
+            deadline: Some(self.deadline),
+            fresh_for: None,
+            ladder: self.ladder.iter().map(Rung::rule).collect(),
+            exact: self.exact,
+            when_busy: self.when_busy,
+            coalesce: self.coalesce,
+            criticality: self.criticality,
+            refresh: RefreshRules {
+                // Copies by the rules of HTTP bring their own, and share attempts.
+                own_lifetimes: self.caching.is_some() && !self.exact,
+                ..self.refresh
+            },
+        }
+    }
+
     /// Returns the declared constant, if there is one.
     #[must_use]
     pub fn default_answer(&self) -> Option<&DefaultAnswer> {
@@ -127,7 +149,8 @@ pub(super) fn read(known: Known<'_>, earlier: &[Route], mut fields: Fields<'_, '
     if let Some(name) = &name
         && earlier.iter().any(|route| route.name == *name)
     {
-        fields.problem(
+        fields.lint(
+            lints::DUPLICATE_NAME,
             "name",
             &format!("\"{name}\", as another route"),
             "a name of its own",
@@ -178,7 +201,8 @@ pub(super) fn read(known: Known<'_>, earlier: &[Route], mut fields: Fields<'_, '
         ),
     ] {
         if useless && fields.has(key) {
-            fields.problem(
+            fields.lint(
+                codes::NO_EFFECT,
                 key,
                 &format!("set without {needs}"),
                 &format!("only beside {needs}: without one it has no effect"),
@@ -187,34 +211,16 @@ pub(super) fn read(known: Known<'_>, earlier: &[Route], mut fields: Fields<'_, '
         }
     }
     let when_busy = when_busy.unwrap_or_default();
-    if let Some(name) = &name {
-        let draft = ReadDraft {
-            name: name.clone(),
-            deadline: Some(deadline),
-            fresh_for: None,
-            ladder: ladder.iter().map(Rung::rule).collect(),
-            exact,
-            when_busy,
-            coalesce,
-            criticality,
-            refresh: RefreshRules {
-                // Copies by the rules of HTTP bring their own, and share attempts.
-                own_lifetimes: caching.is_some() && !exact,
-                ..refresh
-            },
-        };
-        if let Err(found) = draft.check() {
-            fields.absorb(found);
-        }
-    }
-    Some(Route {
-        name: name?,
-        pattern: pattern?,
+    let is_named = name.is_some();
+    let is_whole = is_named && pattern.is_some() && from.is_some();
+    let route = Route {
+        name: name.unwrap_or_default(),
+        pattern: pattern.unwrap_or_default(),
         conditions,
         class: forwarding.class,
         other_methods: forwarding.other_methods,
         max_request_body: forwarding.max_request_body,
-        from: from?,
+        from: from.unwrap_or_default(),
         deadline,
         scope,
         ladder,
@@ -230,7 +236,12 @@ pub(super) fn read(known: Known<'_>, earlier: &[Route], mut fields: Fields<'_, '
         caching,
         ignored_cookies,
         refresh,
-    })
+    };
+    if is_named && let Err(found) = route.draft().check() {
+        fields.absorb(found);
+    }
+    dangers::check_route(&mut fields, &route);
+    is_whole.then_some(route)
 }
 
 fn matched(fields: &mut Fields<'_, '_>, earlier: &[Route]) -> Option<(Pattern, Conditions)> {
@@ -257,7 +268,8 @@ fn matched(fields: &mut Fields<'_, '_>, earlier: &[Route]) -> Option<(Pattern, C
                 .iter()
                 .find(|route| route.pattern.same_paths(&pattern) && route.conditions.conflict(&conditions))
             {
-                inner.problem(
+                inner.lint(
+lints::SAME_REQUESTS,
                     "path",
                     &format!(
                         "\"{text}\", the same paths as route \"{}\", for requests that both cover with equal right",
@@ -284,7 +296,8 @@ fn scope(fields: &mut Fields<'_, '_>, pattern: Option<&Pattern>) -> Vec<ScopePar
         };
         match part {
             Some(part) if parts.contains(&part) => {
-                fields.problem(
+                fields.lint(
+                    lints::LISTED_TWICE,
                     "scope",
                     &format!("\"{text}\" twice"),
                     "each part once",

@@ -26,6 +26,7 @@ use super::{
     outbound::Outbound,
     respond::{head_only, unlabelled},
     route::Whose,
+    seat::{CameTo, Tried},
     stream::Stream,
     trouble::Trouble,
     upload::Upload,
@@ -113,6 +114,7 @@ impl Exchange {
             peer: Arc::clone(&self.peer),
             handed: Mutex::new(Handed::default()),
             connected: AtomicBool::new(false),
+            tried: Tried::default(),
             cached: None,
             instead: Some(upstream),
             alternate: OnceLock::new(),
@@ -144,9 +146,10 @@ impl Exchange {
                 Upload::Empty,
             )
         };
-        let Head { response, link } = upstream.send(outgoing).await?;
+        let Head { response, mut link } = upstream.send(&self.tried, outgoing).await?;
         let (mut head, body) = response.into_parts();
-        framing::check(&mut head, Asked::of(&self.request.headers, true))?;
+        framing::check(&mut head, Asked::of(&self.request.headers, true))
+            .inspect_err(|_| link.came_to(CameTo::Failed))?;
         let mut stream = Stream::new(body, link, Arc::clone(upstream), permit, route.limits.stream_idle);
         if stream.length() == Some(0) {
             stream.end_now().await;

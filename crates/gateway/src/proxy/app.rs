@@ -5,7 +5,7 @@
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use evenkeel::{BreakerBuilder, Dependency, Engine, Problems, Resource, http::Shelf};
-use evenkeel_core::{BreakerRules, OpenFor};
+use evenkeel_core::{BalanceStatus, BreakerRules, OpenFor};
 use evenkeel_http::hop::Via;
 
 use super::{
@@ -15,12 +15,13 @@ use super::{
     passing::Passing,
     process::Process,
     route::{Common, Route},
+    seat::Spreading,
     served::{AllServed, Served},
     upstream::Upstream,
 };
 use crate::{
     config::{self, Breaker, Class, Contract, Network},
-    telemetry::{AccessLog, Blame, Outages},
+    telemetry::{self, AccessLog, Blame, Outages},
 };
 
 /// A gateway without its sockets, as one contract wants it.
@@ -199,6 +200,22 @@ impl App {
                 self.process.log.line(&line);
             }
         }
+        let now = self.process.engine.now();
+        for (dependency, upstream) in &self.dependencies {
+            for (at, event) in upstream.spreading().map(Spreading::take_news).unwrap_or_default() {
+                let line =
+                    telemetry::address_line(dependency.name(), upstream.labels(), now.wall_of(at), event);
+                self.process.log.line(&line);
+            }
+        }
+    }
+
+    /// Returns what the addresses of this dependency look like, in the order of the contract; `None` where there is one
+    /// and no rule to leave it out.
+    #[must_use]
+    pub fn addresses(&self, name: &str) -> Option<BalanceStatus> {
+        let (_, upstream) = self.dependencies.iter().find(|(known, _)| known.name() == name)?;
+        upstream.spreading().map(Spreading::status)
     }
 
     fn blame(&self, name: &str, class: Option<evenkeel::Class>) -> Blame {
@@ -286,7 +303,7 @@ fn dependencies(
 ) -> Vec<(Dependency, Arc<Upstream>)> {
     let mut built = Vec::new();
     for dependency in &contract.dependencies {
-        let upstream = Upstream::new(dependency, workers);
+        let upstream = Upstream::new(dependency, engine, workers);
         let mut builder = engine.dependency(&dependency.name).timeout(dependency.timeout);
         if let Some(health) = &dependency.probe {
             builder = builder.probe_with(health::probe(dependency, health, &upstream));

@@ -32,6 +32,7 @@ use super::{
     peer::Peer,
     repeat,
     route::Route,
+    seat::{CameTo, Tried},
     stream::Stream,
     trouble::Trouble,
     upload::Upload,
@@ -49,6 +50,8 @@ pub(crate) struct Exchange {
     pub(super) handed: Mutex<Handed>,
     /// A connection was there and the request was written to it.
     pub(super) connected: AtomicBool,
+    /// The addresses of its dependency that it was sent to.
+    pub(super) tried: Tried,
     /// What the shelf has for it, on a route that caches.
     pub(super) cached: Option<Cached>,
     /// The alternate, where it is asked in place of the route's own dependency.
@@ -96,7 +99,7 @@ impl Exchange {
         }
         let head = route
             .upstream
-            .send(|| {
+            .send(&self.tried, || {
                 self.note_connected();
                 forward::outgoing(
                     &self.request,
@@ -109,9 +112,10 @@ impl Exchange {
                 )
             })
             .await?;
-        let Head { response, link } = head;
+        let Head { response, mut link } = head;
         let (mut parts, body) = response.into_parts();
-        let end = framing::check(&mut parts, Asked::of(&self.request.headers, route.keeps))?;
+        let end = framing::check(&mut parts, Asked::of(&self.request.headers, route.keeps))
+            .inspect_err(|_| link.came_to(CameTo::Failed))?;
         let home = Arc::clone(&route.upstream);
         let mut stream = Stream::new(body, link, home, permit, route.limits.stream_idle);
         if stream.length() == Some(0) {

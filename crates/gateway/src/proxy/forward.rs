@@ -15,7 +15,7 @@ use super::{
     peer::{self, Peer},
     upload::Upload,
 };
-use crate::config::Rewrite;
+use crate::config::{Rewrite, RewriteHost};
 
 const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 
@@ -46,11 +46,14 @@ pub(super) fn outgoing(
     let (mut headers, options) = passed_on(&request.headers, sent);
     rewrite.request.apply(&mut headers);
     via.append(&mut headers, request.version);
-    if let Some(host) = &rewrite.host {
+    // Where each address is told its own, it is put in when the address is known.
+    if let RewriteHost::Given(host) = &rewrite.host {
         headers.insert(HOST, host.clone());
-        headers.insert(X_FORWARDED_HOST, authority.clone());
     } else if headers.get(HOST) != Some(authority) {
         headers.insert(HOST, authority.clone());
+    }
+    if !matches!(rewrite.host, RewriteHost::Keep) {
+        headers.insert(X_FORWARDED_HOST, authority.clone());
     }
     if !body.is_empty() {
         // It ends here and begins anew: the trailers that it announces are sent on.

@@ -7,8 +7,13 @@ use std::{pin::Pin, sync::Arc};
 use evenkeel::Class;
 use http::{HeaderValue, Request, Uri, header::HOST};
 
-use super::{link::Outgoing, upload::Upload, upstream::Upstream};
-use crate::config::{Dependency, HealthProbe};
+use super::{
+    link::Outgoing,
+    seat::{CameTo, Tried},
+    upload::Upload,
+    upstream::Upstream,
+};
+use crate::config::{Dependency, HealthProbe, RewriteHost};
 
 /// Returns the work of a probe, to be repeated.
 pub(super) fn probe(
@@ -17,12 +22,20 @@ pub(super) fn probe(
     upstream: &Arc<Upstream>,
 ) -> impl Fn() -> Pin<Box<dyn Future<Output = Class> + Send>> + Send + Sync + use<> {
     let (upstream, target) = (Arc::clone(upstream), Uri::from(health.path.clone()));
-    let host = dependency.rewrite.host.clone().or_else(|| own_name(dependency));
+    let host = match &dependency.rewrite.host {
+        RewriteHost::Given(host) => Some(host.clone()),
+        // Nobody asked for another one, so each address is told its own.
+        RewriteHost::Keep | RewriteHost::Upstream => None,
+    };
     move || {
         let (upstream, target, host) = (Arc::clone(&upstream), target.clone(), host.clone());
         Box::pin(async move {
-            match upstream.send(|| get(&target, host.as_ref())).await {
-                Ok(head) => Class::of_status(head.response.status().as_u16()),
+            let tried = Tried::default();
+            match upstream.send(&tried, || get(&target, host.as_ref())).await {
+                Ok(mut head) => {
+                    head.link.came_to(CameTo::Answered);
+                    Class::of_status(head.response.status().as_u16())
+                }
                 Err(trouble) => trouble.class(),
             }
         })
@@ -36,15 +49,4 @@ fn get(target: &Uri, host: Option<&HeaderValue>) -> Outgoing {
         request.headers_mut().insert(HOST, host.clone());
     }
     request
-}
-
-/// The name under which the dependency is reached, as a client would write it.
-fn own_name(dependency: &Dependency) -> Option<HeaderValue> {
-    let (host, port) = (&dependency.upstream.host, dependency.upstream.port);
-    let name = if host.contains(':') {
-        format!("[{host}]:{port}")
-    } else {
-        format!("{host}:{port}")
-    };
-    HeaderValue::from_str(&name).ok()
 }

@@ -26,7 +26,10 @@ use tokio::{
     net::TcpStream,
 };
 
-use super::upload::Upload;
+use super::{
+    seat::{CameTo, Seat},
+    upload::Upload,
+};
 
 /// What is sent.
 pub(super) type Outgoing = Request<Upload>;
@@ -42,6 +45,8 @@ pub(super) struct Link {
     reached: Arc<Reached>,
     /// The connection has ended and must not be polled again.
     ended: bool,
+    /// The place at its address that this exchange takes, where there are several.
+    pub(super) seat: Option<Seat>,
 }
 
 /// Why an exchange brought no response head.
@@ -78,6 +83,7 @@ impl Link {
             connection,
             reached,
             ended: false,
+            seat: None,
         })
     }
 
@@ -92,6 +98,13 @@ impl Link {
     /// Tells whether nothing more can come.
     pub(super) const fn has_ended(&self) -> bool {
         self.ended
+    }
+
+    /// Tells its address what the exchange came to, where there are several.
+    pub(super) fn came_to(&mut self, came_to: CameTo) {
+        if let Some(seat) = &mut self.seat {
+            seat.came_to(came_to);
+        }
     }
 
     /// Looks whether an idle connection is still usable, without waiting for anything.

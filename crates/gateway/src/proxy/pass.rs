@@ -33,6 +33,7 @@ use super::{
     peer::Peer,
     refuse, retiring,
     route::{Route, Whose},
+    seat::{CameTo as AddressCameTo, Tried},
     stream::Stream,
     trouble::Trouble,
     upload::{Fault, Progress, Turn, Upload},
@@ -58,6 +59,7 @@ struct Shared {
     upload: Arc<Progress>,
     /// A byte of the request may have left.
     left: AtomicBool,
+    tried: Tried,
     answer: Mutex<Option<(HeaderMap, Stream)>>,
 }
 
@@ -81,6 +83,7 @@ impl Passed {
         let is_slow = !upload.is_empty();
         let shared = Arc::new(Shared {
             asked: self,
+            tried: Tried::beside(Arc::clone(&progress)),
             upload: progress,
             left: AtomicBool::new(false),
             answer: Mutex::default(),
@@ -140,9 +143,10 @@ impl Shared {
         permit: Option<Permit<'static>>,
     ) -> Result<StatusCode, Trouble> {
         let passing = &self.asked.passing;
-        let Head { response, link } = self.in_time(self.sent(upload)).await?;
+        let Head { response, mut link } = self.in_time(self.sent(upload)).await?;
         let (mut parts, body) = response.into_parts();
-        framing::check(&mut parts, Asked::of(&self.asked.request.headers, false))?;
+        framing::check(&mut parts, Asked::of(&self.asked.request.headers, false))
+            .inspect_err(|_| link.came_to(AddressCameTo::Failed))?;
         let home = Arc::clone(&passing.upstream);
         let mut stream = Stream::new(body, link, home, permit, passing.limits.stream_idle)
             .beside(Arc::clone(&self.upload));
@@ -192,9 +196,12 @@ impl Shared {
                 self.left.store(true, Ordering::Relaxed);
                 outgoing(Upload::Empty)
             };
-            passing.upstream.send(each).await
+            passing.upstream.send(&self.tried, each).await
         } else {
-            passing.upstream.send_once(outgoing(upload), &self.left).await
+            passing
+                .upstream
+                .send_once(&self.tried, outgoing(upload), &self.left)
+                .await
         }
     }
 
@@ -207,6 +214,7 @@ impl Shared {
                 return Poll::Ready(result);
             }
             patience.poll(self.upload.turn(), context).map(|()| {
+                self.upload.note_late();
                 Err(if self.left.load(Ordering::Relaxed) {
                     Trouble::AnswerTooLate
                 } else {

@@ -28,6 +28,7 @@ use super::{
     keep::{self, Verdict, Why},
     repeat,
     route::Validated,
+    seat::CameTo,
     stream::Stream,
     trouble::Trouble,
     upload::Upload,
@@ -97,7 +98,7 @@ impl Exchange {
         permit: &mut Option<Permit<'static>>,
     ) -> Result<Answer, Trouble> {
         let route = &self.route;
-        let sent = route.upstream.send(|| {
+        let sent = route.upstream.send(&self.tried, || {
             self.connected.store(true, Ordering::Relaxed);
             let mut outgoing = forward::outgoing(
                 &self.request,
@@ -120,7 +121,7 @@ impl Exchange {
             );
             outgoing
         });
-        let Head { response, link } = sent.await?;
+        let Head { response, mut link } = sent.await?;
         let (mut head, body) = response.into_parts();
         let asked = |name| conditions.contains_key(&name) || self.request.headers.contains_key(&name);
         let asked = Asked {
@@ -128,7 +129,7 @@ impl Exchange {
             // Ranges are not sent on. A part that comes all the same is passed on, and never stored.
             range: true,
         };
-        let end = framing::check(&mut head, asked)?;
+        let end = framing::check(&mut head, asked).inspect_err(|_| link.came_to(CameTo::Failed))?;
         let home = Arc::clone(&route.upstream);
         let mut stream = Stream::new(body, link, home, permit.take(), route.limits.stream_idle);
         let end = if stream.length().is_some() {

@@ -18,6 +18,7 @@ use tokio::time::Sleep;
 
 use super::{
     link::Link,
+    seat::CameTo,
     trouble::Trouble,
     upload::{Progress, Turn},
     upstream::Upstream,
@@ -110,14 +111,14 @@ impl Stream {
             polled = Pin::new(&mut self.body).poll_frame(context);
         }
         match polled {
-            Poll::Pending if link.has_ended() => self.cut(context),
+            Poll::Pending if link.has_ended() => self.cut(false, context),
             Poll::Pending => match self.upload.as_ref().map(|upload| (upload.fault(), upload.turn())) {
                 // The upstream cannot answer in full what it was not asked in full.
                 Some((Some(_), _)) => {
                     if let Some(permit) = self.permit.take() {
                         permit.abandon();
                     }
-                    self.cut(context)
+                    self.cut(true, context)
                 }
                 Some((None, Turn::Client)) => {
                     self.idle = None;
@@ -129,7 +130,7 @@ impl Stream {
                 self.end(context);
                 Poll::Ready(None)
             }
-            Poll::Ready(Some(Err(_))) => self.cut(context),
+            Poll::Ready(Some(Err(_))) => self.cut(false, context),
             Poll::Ready(Some(Ok(frame))) => {
                 self.idle = None;
                 // Nobody asks again after the last piece of a body of known length.
@@ -148,7 +149,7 @@ impl Stream {
             .get_or_insert_with(|| Box::pin(tokio::time::sleep(idle_max)));
         match idle.as_mut().poll(context) {
             Poll::Pending => Poll::Pending,
-            Poll::Ready(()) => self.cut(context),
+            Poll::Ready(()) => self.cut(false, context),
         }
     }
 
@@ -167,22 +168,31 @@ impl Stream {
         if let Some(at_end) = self.at_end.take() {
             at_end();
         }
-        if let Some(mut link) = self.link.take()
-            && link.is_done(context)
-        {
-            self.home.put(link);
+        if let Some(mut link) = self.link.take() {
+            link.came_to(CameTo::Answered);
+            if link.is_done(context) {
+                self.home.put(link);
+            }
         }
     }
 
-    /// Ends in a cut: the connection is closed.
+    /// Ends in a cut, of the upstream's or of the client's doing: the connection is closed.
     ///
     /// The error is told one turn later: an error makes the server drop what it has not written yet, and the
     /// client is to see the head and how far the body came.
-    fn cut(&mut self, context: &Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Trouble>>> {
+    fn cut(
+        &mut self,
+        is_clients: bool,
+        context: &Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Trouble>>> {
         if let Some(permit) = self.permit.take() {
             permit.cut();
         }
-        self.link = None;
+        if let Some(mut link) = self.link.take()
+            && !is_clients
+        {
+            link.came_to(CameTo::Failed);
+        }
         self.cut = true;
         context.waker().wake_by_ref();
         Poll::Pending

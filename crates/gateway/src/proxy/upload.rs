@@ -9,7 +9,7 @@ use std::{
     pin::Pin,
     sync::{
         Arc,
-        atomic::{AtomicU8, AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering},
     },
     task::{Context, Poll},
     time::Duration,
@@ -56,6 +56,8 @@ pub(super) struct Flowing {
 pub(super) struct Progress {
     state: AtomicU8,
     pieces: AtomicU64,
+    /// The upstream has had its time.
+    late: AtomicBool,
 }
 
 /// Whose turn it is.
@@ -101,6 +103,16 @@ impl Progress {
         } else {
             Turn::Upstream(self.pieces.load(Ordering::Relaxed))
         }
+    }
+
+    /// Notes that the upstream has had its time.
+    pub(super) fn note_late(&self) {
+        self.late.store(true, Ordering::Relaxed);
+    }
+
+    /// Tells whether the upstream has had its time.
+    pub(super) fn is_late(&self) -> bool {
+        self.late.load(Ordering::Relaxed)
     }
 
     /// Tells what the client did wrong.

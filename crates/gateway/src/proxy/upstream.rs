@@ -1,55 +1,47 @@
-//! Decides which connection to an upstream a request gets: an idle one of this worker, or a new one.
-//! It exists so that the usual request finds a warm connection without meeting another worker.
-//! It refuses more idle connections than a stated number, and to keep one for longer than a stated time.
+//! Decides how a request is sent to an upstream: to which of its addresses, on which connection, and whether again.
+//! It exists so that an address that cannot be reached costs a request nothing while another can.
+//! It refuses to send once more what may have arrived and may have had an effect.
 
-use std::{
-    cell::Cell,
-    collections::VecDeque,
-    fmt, io,
-    net::{IpAddr, SocketAddr},
-    sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering},
-    },
-    time::Duration,
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
-use evenkeel::{Class, Outage};
+use evenkeel::{Class, Engine, Outage};
 use evenkeel_http::proxy_status::ProxyError;
-use http::Response;
+use http::{Response, header::HOST};
 use hyper::body::Incoming;
 use parking_lot::Mutex;
-use tokio::net::TcpStream;
 
 use super::{
     link::{Broken, Link, Lost, Outgoing},
+    place::Place,
+    seat::{CameTo, Seat, Spreading, Tried},
     trouble::Trouble,
 };
-use crate::{config, telemetry::Blame};
+use crate::{
+    config::{self, RewriteHost},
+    telemetry::Blame,
+};
 
-/// The most idle connections per worker and upstream; one more closes the oldest.
-pub const IDLE_MAX: usize = 128;
-/// How often idle connections are looked after.
-pub const SWEEP_EVERY: Duration = Duration::from_secs(5);
-/// Idle connections are closed after this many sweeps: between 55 and 60 seconds, below what servers commonly
-/// allow, so that the race between their closing and our sending is rare.
-const IDLE_SWEEPS: u32 = 12;
+/// The most addresses of a dependency that one attempt goes through before it has found one that can be reached.
+pub const UNREACHED_MAX: u32 = 8;
 
-/// An upstream and its idle connections.
+/// An upstream: its addresses and their idle connections.
 #[derive(Debug)]
 pub(crate) struct Upstream {
-    address: Address,
+    /// One at least.
+    places: Vec<Place>,
+    /// How the addresses share the attempts; `None` where there is nothing to share.
+    spreading: Option<Arc<Spreading>>,
     /// What is changed of its messages.
     pub(super) rewrite: config::Rewrite,
     /// A read whose idle connection ends before any answer is sent once more.
     resend: bool,
-    /// One list per worker, so that workers do not meet; a thread from outside shares one of them.
-    idle: Box<[Mutex<VecDeque<Idle>>]>,
-    sweeps: AtomicU32,
     /// What the log tells of the latest failure.
     last: Mutex<Last>,
-    /// The connection that was begun last is not there yet, or was not in time.
-    connecting: AtomicBool,
+    /// The address that was chosen last.
+    asked: AtomicUsize,
 }
 
 /// The latest failure of each kind.
@@ -59,56 +51,34 @@ struct Last {
     status: Option<u16>,
 }
 
-#[derive(Debug)]
-enum Address {
-    Known(SocketAddr),
-    Named(String, u16),
-}
-
-impl fmt::Display for Address {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Known(address) => address.fmt(f),
-            Self::Named(host, port) => write!(f, "{host}:{port}"),
-        }
-    }
-}
-
-struct Idle {
-    link: Box<Link>,
-    since: u32,
-}
-
-impl fmt::Debug for Idle {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Idle")
-            .field("since", &self.since)
-            .finish_non_exhaustive()
-    }
-}
-
 /// The head of an answer, and the connection on which its body arrives.
 pub(crate) struct Head {
     pub(super) response: Response<Incoming>,
     pub(super) link: Box<Link>,
 }
 
+/// Why there is no answer, and whether anything was sent.
+enum Unanswered {
+    /// The address cannot be reached; not one byte has left.
+    Unreached(Trouble),
+    /// Something may have arrived.
+    Sent(Trouble),
+}
+
 impl Upstream {
     /// Prepares the lists for so many workers. Nothing is connected yet.
-    pub(crate) fn new(dependency: &config::Dependency, workers: usize) -> Arc<Self> {
-        let upstream = &dependency.upstream;
-        let address = match upstream.host.parse::<IpAddr>() {
-            Ok(ip) => Address::Known(SocketAddr::new(ip, upstream.port)),
-            Err(_) => Address::Named(upstream.host.clone(), upstream.port),
-        };
+    pub(crate) fn new(dependency: &config::Dependency, engine: &Engine, workers: usize) -> Arc<Self> {
         Arc::new(Self {
-            address,
+            places: dependency
+                .upstreams
+                .iter()
+                .map(|upstream| Place::new(upstream, workers))
+                .collect(),
+            spreading: Spreading::new(dependency, engine),
             rewrite: dependency.rewrite.clone(),
             resend: dependency.resend,
-            idle: (0..workers.max(1)).map(|_| Mutex::default()).collect(),
-            sweeps: AtomicU32::new(0),
             last: Mutex::default(),
-            connecting: AtomicBool::new(false),
+            asked: AtomicUsize::new(0),
         })
     }
 
@@ -117,22 +87,39 @@ impl Upstream {
     /// An idle connection may turn out to have been closed by the upstream; if not one byte of an answer had
     /// come, the request is sent once more, on a new connection (RFC 9112 §9.3.1, rule M10). `request` is called
     /// for each sending. Where a contract says that nothing is sent again, an idle connection is looked at first.
-    pub(super) async fn send(&self, request: impl Fn() -> Outgoing) -> Result<Head, Trouble> {
-        let idle = self.take().and_then(|mut link| {
+    pub(super) async fn send(&self, tried: &Tried, request: impl Fn() -> Outgoing) -> Result<Head, Trouble> {
+        let mut unreached = 0;
+        let mut seat = self.seat(tried, unreached);
+        loop {
+            let place = self.place(seat.as_ref());
+            match self.send_to(place, &request).await {
+                Ok(head) => return Ok(seated(head, seat)),
+                Err(unanswered) => match self.next(tried, &mut unreached, seat, unanswered) {
+                    Ok(another) => seat = Some(another),
+                    Err(trouble) => return Err(trouble),
+                },
+            }
+        }
+    }
+
+    async fn send_to(&self, place: &Place, request: impl Fn() -> Outgoing) -> Result<Head, Unanswered> {
+        let idle = place.take().and_then(|mut link| {
             let may_fail = self.resend || link.is_usable();
             may_fail.then_some(link)
         });
         if let Some(link) = idle {
-            match link.exchange(request()).await {
+            match link.exchange(self.addressed(place, request())).await {
                 Ok((response, link)) => return Ok(Head { response, link }),
                 Err(Broken { unanswered: true, .. }) if self.resend => {}
-                Err(broken) => return Err(Trouble::of_exchange(broken.error.as_ref())),
+                Err(broken) => {
+                    return Err(Unanswered::Sent(Trouble::of_exchange(broken.error.as_ref())));
+                }
             }
         }
-        let link = Box::new(self.connect().await?);
-        match link.exchange(request()).await {
+        let link = Box::new(place.connect().await.map_err(Unanswered::Unreached)?);
+        match link.exchange(self.addressed(place, request())).await {
             Ok((response, link)) => Ok(Head { response, link }),
-            Err(broken) => Err(Trouble::of_exchange(broken.error.as_ref())),
+            Err(broken) => Err(Unanswered::Sent(Trouble::of_exchange(broken.error.as_ref()))),
         }
     }
 
@@ -141,55 +128,114 @@ impl Upstream {
     /// An idle connection that turns out to be closed before anything was written to it is replaced by a new one; once
     /// a byte may have left, the request is never sent again (rules H07, H09). `left` is told when that begins, and when
     /// it turns out that nothing has left.
-    pub(super) async fn send_once(&self, mut request: Outgoing, left: &AtomicBool) -> Result<Head, Trouble> {
-        if let Some(link) = self.take() {
-            left.store(true, Ordering::Relaxed);
-            match link.exchange_once(request).await {
-                Ok((response, link)) => return Ok(Head { response, link }),
-                Err(Lost::Sent(error)) => return Err(Trouble::of_exchange(error.as_ref())),
-                Err(Lost::Unsent(unsent)) => request = *unsent,
-            }
-            left.store(false, Ordering::Relaxed);
-        }
-        let link = Box::new(self.connect().await?);
-        left.store(true, Ordering::Relaxed);
-        match link.exchange_once(request).await {
-            Ok((response, link)) => Ok(Head { response, link }),
-            Err(Lost::Sent(error)) => Err(Trouble::of_exchange(error.as_ref())),
-            Err(Lost::Unsent(_)) => {
+    pub(super) async fn send_once(
+        &self,
+        tried: &Tried,
+        mut request: Outgoing,
+        left: &AtomicBool,
+    ) -> Result<Head, Trouble> {
+        let mut unreached = 0;
+        let mut seat = self.seat(tried, unreached);
+        loop {
+            let place = self.place(seat.as_ref());
+            if let Some(link) = place.take() {
+                left.store(true, Ordering::Relaxed);
+                match link.exchange_once(self.addressed(place, request)).await {
+                    Ok((response, link)) => return Ok(seated(Head { response, link }, seat)),
+                    Err(Lost::Sent(error)) => {
+                        failed(seat);
+                        return Err(Trouble::of_exchange(error.as_ref()));
+                    }
+                    Err(Lost::Unsent(unsent)) => request = *unsent,
+                }
                 left.store(false, Ordering::Relaxed);
-                Err(Trouble::Terminated)
             }
+            let link = match place.connect().await {
+                Ok(link) => Box::new(link),
+                Err(trouble) => {
+                    let unanswered = Unanswered::Unreached(trouble);
+                    seat = Some(self.next(tried, &mut unreached, seat, unanswered)?);
+                    continue;
+                }
+            };
+            left.store(true, Ordering::Relaxed);
+            return match link.exchange_once(self.addressed(place, request)).await {
+                Ok((response, link)) => Ok(seated(Head { response, link }, seat)),
+                Err(Lost::Sent(error)) => {
+                    failed(seat);
+                    Err(Trouble::of_exchange(error.as_ref()))
+                }
+                Err(Lost::Unsent(_)) => {
+                    left.store(false, Ordering::Relaxed);
+                    failed(seat);
+                    Err(Trouble::Terminated)
+                }
+            };
         }
     }
 
-    /// Takes the newest idle connection of this worker. Whether it is still usable shows when it is used.
-    fn take(&self) -> Option<Box<Link>> {
-        self.list().lock().pop_back().map(|idle| idle.link)
+    /// Takes a place at an address; `None` where there is but one.
+    fn seat(&self, tried: &Tried, unreached: u64) -> Option<Seat> {
+        let seat = self.spreading.as_ref()?.seat(tried, unreached)?;
+        self.asked.store(seat.index(), Ordering::Relaxed);
+        Some(seat)
+    }
+
+    /// Takes a place at another address when nothing was sent to this one.
+    fn next(
+        &self,
+        tried: &Tried,
+        unreached: &mut u64,
+        seat: Option<Seat>,
+        unanswered: Unanswered,
+    ) -> Result<Seat, Trouble> {
+        let trouble = match unanswered {
+            Unanswered::Sent(trouble) => {
+                failed(seat);
+                return Err(trouble);
+            }
+            // What this machine lacks no address can give.
+            Unanswered::Unreached(Trouble::NothingLeft) => return Err(Trouble::NothingLeft),
+            Unanswered::Unreached(trouble) => trouble,
+        };
+        let Some(seat) = seat else {
+            return Err(trouble);
+        };
+        *unreached |= 1 << seat.index();
+        failed(Some(seat));
+        if unreached.count_ones() >= UNREACHED_MAX {
+            return Err(trouble);
+        }
+        self.seat(tried, *unreached).ok_or(trouble)
+    }
+
+    fn place(&self, seat: Option<&Seat>) -> &Place {
+        // The contract names one address at least, and seats are for addresses of the list.
+        &self.places[seat.map_or(0, Seat::index)]
+    }
+
+    /// Names the address in a request, where the contract says that each is told its own, or nobody named a host.
+    fn addressed(&self, place: &Place, mut request: Outgoing) -> Outgoing {
+        let is_own = matches!(self.rewrite.host, RewriteHost::Upstream);
+        if (is_own || !request.headers().contains_key(HOST))
+            && let Some(authority) = place.authority()
+        {
+            request.headers_mut().insert(HOST, authority.clone());
+        }
+        request
     }
 
     /// Takes back a connection whose exchange has ended cleanly.
-    pub(super) fn put(&self, link: Box<Link>) {
-        let since = self.sweeps.load(Ordering::Relaxed);
-        let mut list = self.list().lock();
-        let oldest = if list.len() >= IDLE_MAX {
-            list.pop_front()
-        } else {
-            None
-        };
-        list.push_back(Idle { link, since });
-        drop(list); // close the oldest outside the lock
-        drop(oldest);
+    pub(super) fn put(&self, mut link: Box<Link>) {
+        let index = link.seat.take().map_or(0, |seat| seat.index());
+        if let Some(place) = self.places.get(index) {
+            place.put(link);
+        }
     }
 
-    /// Closes what has been idle for too long or was closed by the upstream. Called every [`SWEEP_EVERY`].
+    /// Closes what has been idle for too long or was closed by the upstream.
     pub(crate) fn sweep(&self) {
-        let now = self.sweeps.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
-        for list in &self.idle {
-            sweep_list(list, IDLE_MAX, |idle| {
-                now.wrapping_sub(idle.since) < IDLE_SWEEPS && idle.link.is_usable()
-            });
-        }
+        self.places.iter().for_each(Place::sweep);
     }
 
     /// Remembers a failure for the log.
@@ -204,8 +250,9 @@ impl Upstream {
     /// Says what is known of the latest failure of this class.
     pub(super) fn blame(&self, class: Option<Class>) -> Blame {
         let last = *self.last.lock();
+        let place = self.places.get(self.asked.load(Ordering::Relaxed));
         let (error, status) = match class {
-            Some(Class::Outage(Outage::TimedOut)) if self.connecting.load(Ordering::Relaxed) => {
+            Some(Class::Outage(Outage::TimedOut)) if place.is_some_and(Place::is_connecting) => {
                 (Some(ProxyError::ConnectionTimeout), None)
             }
             Some(Class::Outage(Outage::TimedOut)) => (Some(ProxyError::HttpResponseTimeout), None),
@@ -221,130 +268,37 @@ impl Upstream {
         Blame {
             error: error.map(ProxyError::as_str),
             status,
-            upstream: Some(self.address.to_string()),
+            upstream: place.map(|place| place.label().to_owned()),
         }
     }
 
     /// Returns how many connections are idle.
     pub(crate) fn idle(&self) -> usize {
-        self.idle.iter().map(|list| list.lock().len()).sum()
+        self.places.iter().map(Place::idle).sum()
     }
 
-    fn list(&self) -> &Mutex<VecDeque<Idle>> {
-        let count = self.idle.len();
-        // The constructor makes at least one list, and the remainder is in range.
-        &self.idle[worker() % count]
+    /// Returns how its addresses share the attempts, where they do.
+    pub(crate) fn spreading(&self) -> Option<&Spreading> {
+        self.spreading.as_deref()
     }
 
-    async fn connect(&self) -> Result<Link, Trouble> {
-        // Whoever runs out of time here is dropped and leaves the mark as it is.
-        self.connecting.store(true, Ordering::Relaxed);
-        let connected = match &self.address {
-            Address::Known(address) => Ok(TcpStream::connect(address).await),
-            Address::Named(host, port) => self.connect_by_name(host, *port).await,
-        };
-        self.connecting.store(false, Ordering::Relaxed);
-        let connected = connected?;
-        let stream = connected.map_err(|error| Trouble::of_connecting(&error))?;
-        stream
-            .set_nodelay(true)
-            .map_err(|error| Trouble::of_connecting(&error))?;
-        Link::over(stream)
-            .await
-            .map_err(|error| Trouble::of_exchange(Some(&error)))
-    }
-
-    /// Resolves the name and tries its addresses in order; the last error is the one told.
-    async fn connect_by_name(&self, host: &str, port: u16) -> Result<io::Result<TcpStream>, Trouble> {
-        let addresses = tokio::net::lookup_host((host, port))
-            .await
-            .map_err(|_| Trouble::NameNotFound)?;
-        let mut last = None;
-        for address in addresses.take(ADDRESSES_MAX) {
-            match TcpStream::connect(address).await {
-                Ok(stream) => return Ok(Ok(stream)),
-                Err(error) => last = Some(error),
-            }
-        }
-        last.map_or(Err(Trouble::NameNotFound), |error| Ok(Err(error)))
+    /// Returns its addresses as they stand in the log and in metrics, in the order of the contract.
+    pub(crate) fn labels(&self) -> impl Iterator<Item = &str> {
+        self.places.iter().map(Place::label)
     }
 }
 
-/// Looks at each of a list once, the oldest first, and leaves out what is not to be kept.
-///
-/// One at a time is taken out while it is looked at, without the lock: requests meanwhile find all the others, and
-/// no more than `most` are ever in the list. Where others take and put at the same time, one may be passed over until
-/// the next sweep.
-fn sweep_list<T>(list: &Mutex<VecDeque<T>>, most: usize, mut keep: impl FnMut(&mut T) -> bool) {
-    let (mut place, count) = (0, list.lock().len());
-    for _ in 0..count {
-        let Some(mut one) = list.lock().remove(place) else {
-            return;
-        };
-        if !keep(&mut one) {
-            continue;
-        }
-        let mut list = list.lock();
-        if list.len() < most {
-            place = place.min(list.len());
-            list.insert(place, one);
-            place += 1;
-        }
+/// Lets the connection of an answer carry the place at its address, until its body has ended.
+fn seated(mut head: Head, seat: Option<Seat>) -> Head {
+    if let Some(mut seat) = seat {
+        seat.answers(head.response.status());
+        head.link.seat = Some(seat);
     }
+    head
 }
 
-/// The most addresses of one name that are tried in one attempt.
-const ADDRESSES_MAX: usize = 8;
-
-/// Numbers the threads that use upstreams, in the order in which they first do.
-fn worker() -> usize {
-    static NEXT: AtomicUsize = AtomicUsize::new(0);
-    thread_local! { static OWN: Cell<usize> = const { Cell::new(usize::MAX) }; }
-    OWN.with(|own| {
-        if own.get() == usize::MAX {
-            own.set(NEXT.fetch_add(1, Ordering::Relaxed));
-        }
-        own.get()
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_sweep_leaves_every_connection_but_the_one_it_looks_at_where_requests_find_it() {
-        let list = Mutex::new(VecDeque::from([1, 2, 3, 4]));
-        let mut order = Vec::new();
-        sweep_list(&list, 4, |one| {
-            assert_eq!(
-                list.lock().len(),
-                4 - order.iter().filter(|seen| **seen == 2).count() - 1
-            );
-            order.push(*one);
-            *one != 2
-        });
-        assert_eq!(order, [1, 2, 3, 4], "the oldest first, each once");
-        assert_eq!(*list.lock(), [1, 3, 4], "in the order of before");
-    }
-
-    #[test]
-    fn a_list_that_fills_up_during_a_sweep_stays_within_its_bound() {
-        let list = Mutex::new(VecDeque::from([1, 2]));
-        sweep_list(&list, 2, |_| {
-            let mut list = list.lock();
-            if list.len() < 2 {
-                list.push_back(9);
-            }
-            true
-        });
-        assert!(list.lock().len() <= 2);
-        // And one that is emptied meanwhile stays empty.
-        let list = Mutex::new(VecDeque::from([1, 2]));
-        sweep_list(&list, 2, |_| {
-            list.lock().clear();
-            false
-        });
-        assert!(list.lock().is_empty());
+fn failed(seat: Option<Seat>) {
+    if let Some(mut seat) = seat {
+        seat.came_to(CameTo::Failed);
     }
 }

@@ -184,6 +184,7 @@ impl Scrape<'_> {
         out.write(&series::RETRIES, made)?;
         let denied = with_retries().map(|one| (vec![one.name()], one.retries().denied));
         out.write(&series::RETRIES_DENIED, denied)?;
+        super::addresses::write(&self.app, out)?;
         let states = [State::Closed, State::Open, State::HalfOpen];
         let state = all().flat_map(|dependency| {
             let now = dependency.status().state;
@@ -314,10 +315,10 @@ fn unix_seconds(now: Now, at: evenkeel::Mono) -> u64 {
 }
 
 /// Writes series after series.
-struct Out<'e>(DescriptorEncoder<'e>);
+pub(super) struct Out<'e>(DescriptorEncoder<'e>);
 
 impl Out<'_> {
-    fn write<'v>(
+    pub(super) fn write<'v>(
         &mut self,
         series: &Series,
         values: impl Iterator<Item = (Vec<&'v str>, u64)>,

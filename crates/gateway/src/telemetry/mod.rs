@@ -3,6 +3,7 @@
 //! It refuses to count by itself what the engine counts already.
 
 mod access;
+mod addresses;
 #[allow(dead_code, reason = "read by log and status")]
 mod degradation;
 mod exercises;
@@ -19,6 +20,7 @@ pub use line::{Level, Line};
 pub use log::Log;
 
 pub(crate) use access::{AccessLog, CameTo, Record, Request as AccessedRequest};
+pub(crate) use addresses::line as address_line;
 pub(crate) use metrics::Metrics;
 pub(crate) use outages::{Blame, Outages};
 pub(crate) use standing::{LOOK_EVERY, Standing};

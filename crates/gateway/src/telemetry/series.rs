@@ -113,6 +113,31 @@ pub(super) const RETRIES_DENIED: Series = counter(
     &["dependency"],
     "Attempts that were not made because the budget for retries was used up",
 );
+pub(super) const ADDRESS_ATTEMPTS: Series = counter(
+    "evenkeel_address_attempts",
+    &["dependency", "address", "result"],
+    "Attempts at one of several addresses, by what they say about the address",
+);
+pub(super) const ADDRESS_IN_FLIGHT: Series = gauge(
+    "evenkeel_address_attempts_in_flight",
+    &["dependency", "address"],
+    "Attempts in flight at one of several addresses, streamed bodies included",
+);
+pub(super) const ADDRESS_EJECTED: Series = gauge(
+    "evenkeel_address_ejected",
+    &["dependency", "address"],
+    "1 while an address has failed too often and is to be left out",
+);
+pub(super) const EJECTION_OVERRIDDEN: Series = gauge(
+    "evenkeel_ejection_overridden",
+    &["dependency"],
+    "1 while addresses that are to be left out are asked all the same, because too few others are left",
+);
+pub(super) const OVERRIDDEN: Series = counter(
+    "evenkeel_attempts_overridden",
+    &["dependency"],
+    "Attempts at an address that was to be left out, because too few others were left",
+);
 pub(super) const BREAKER_STATE: Series = gauge(
     "evenkeel_breaker_state",
     &["dependency", "state"],
@@ -269,6 +294,11 @@ pub const ALL: &[Series] = &[
     QUEUE_LIMIT,
     RETRIES,
     RETRIES_DENIED,
+    ADDRESS_ATTEMPTS,
+    ADDRESS_IN_FLIGHT,
+    ADDRESS_EJECTED,
+    EJECTION_OVERRIDDEN,
+    OVERRIDDEN,
     BREAKER_STATE,
     BREAKER_TRANSITIONS,
     NEXT_PROBE,

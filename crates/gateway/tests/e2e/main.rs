@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 mod accessed;
+mod addresses;
 mod administration;
 mod alternates;
 mod bodies;

@@ -12,7 +12,7 @@ use std::{fmt::Write as _, hash::BuildHasher as _};
 use evenkeel::{Engine, Problem};
 use evenkeel_core::Rng;
 use evenkeel_gateway::{
-    config::{self, Diagnostics},
+    config::{self, Diagnostics, lints},
     proxy::{App, Limits},
 };
 
@@ -151,11 +151,15 @@ fn missing(text: &str, diagnostics: &Diagnostics) -> String {
     }
     for problem in diagnostics.list() {
         let Problem {
+            code,
             place,
             seen,
             allowed,
             mend,
         } = problem;
+        if lints::find(code).is_none() {
+            let _written = writeln!(missing, "`{code}` has no page");
+        }
         for (what, word) in [
             ("place", place),
             ("value", seen),

@@ -13,12 +13,14 @@ use evenkeel::{Behind, Class, Engine, Entry, ManualClock, Memory, Mono, stale};
 use evenkeel_core::store::Order;
 use parking_lot::Mutex;
 
+type Kept = (Vec<u8>, u32, Entry, Order);
+
 /// Writes down what it is told.
 #[derive(Debug, Default)]
 struct Told {
     turns: AtomicU64,
     lines: Mutex<Vec<String>>,
-    kept: Mutex<Vec<(Vec<u8>, u32, Entry, Order)>>,
+    kept: Mutex<Vec<Kept>>,
 }
 
 impl Told {

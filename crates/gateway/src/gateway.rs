@@ -14,6 +14,8 @@ use crate::{
     telemetry::{AccessLog, LOOK_EVERY, Log, Metrics},
 };
 
+/// So long the store may write its last lines, whatever is left of the drain.
+const STORE_END_MIN: Duration = Duration::from_millis(200);
 /// Connections to the administration port at once.
 const ADMIN_CONNECTIONS: usize = 64;
 
@@ -36,6 +38,8 @@ pub enum StartError {
     Contract(Problems),
     /// An address could not be bound.
     Bind(SocketAddr, io::Error),
+    /// No thread could be started for the store.
+    Store(io::Error),
     /// The access log could not be opened.
     AccessLog(config::AccessLog, io::Error),
 }
@@ -47,6 +51,10 @@ impl fmt::Display for StartError {
             Self::Bind(address, error) => write!(
                 f,
                 "cannot listen on {address}: {error}; choose a free address of this machine"
+            ),
+            Self::Store(error) => write!(
+                f,
+                "cannot start the threads of the store: {error}; raise the limit of threads"
             ),
             Self::AccessLog(named, error) => write!(
                 f,
@@ -60,7 +68,7 @@ impl std::error::Error for StartError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Contract(problems) => Some(problems),
-            Self::Bind(_, error) | Self::AccessLog(_, error) => Some(error),
+            Self::Bind(_, error) | Self::AccessLog(_, error) | Self::Store(error) => Some(error),
         }
     }
 }
@@ -88,6 +96,11 @@ impl Gateway {
         let current = Arc::new(Current::new(app));
         let (listener, address) = bind(contract.gateway.listen).await?;
         let (admin_listener, admin) = bind(contract.gateway.admin).await?;
+        let process = current.process();
+        process
+            .store
+            .start(contract.store.as_ref(), engine, &process.memory, &process.shelf)
+            .map_err(StartError::Store)?;
         let stop = Arc::new(Stop::default());
         let connections = Connections::new(limits.connections);
         let serving = tokio::spawn(serve(
@@ -158,7 +171,15 @@ impl Gateway {
     pub async fn stop(self, drain: Duration) -> bool {
         self.current.process().note_stopping();
         self.stop.tell();
-        self.connections.drained(drain).await
+        let began = tokio::time::Instant::now();
+        let drained = self.connections.drained(drain).await;
+        if let Some(store) = self.current.process().store.get() {
+            // Within the same bound; a moment is left also where the connections took all of it.
+            store
+                .end(drain.saturating_sub(began.elapsed()).max(STORE_END_MIN))
+                .await;
+        }
+        drained
     }
 }
 

@@ -3,7 +3,14 @@
 //! It refuses nothing by itself; the reader refuses what is not listed here.
 
 /// Keys at the top of the file.
-pub const ROOT: &[&str] = &["include", "gateway", "resources", "dependencies", "routes"];
+pub const ROOT: &[&str] = &[
+    "include",
+    "gateway",
+    "store",
+    "resources",
+    "dependencies",
+    "routes",
+];
 /// Keys of `[gateway]`.
 pub const GATEWAY: &[&str] = &[
     "listen",
@@ -16,6 +23,8 @@ pub const GATEWAY: &[&str] = &[
     "access_log",
     "trusted_peers",
 ];
+/// Keys of `[store]`.
+pub const STORE: &[&str] = &["path", "max", "backlog", "timeout", "clock_skew"];
 /// Keys of `[resources.<name>]`.
 pub const RESOURCE: &[&str] = &["concurrency"];
 /// Keys of `[dependencies.<name>]`.

@@ -26,8 +26,9 @@ mod retry;
 mod rewrite;
 pub mod room;
 mod route;
-mod spread;
 pub mod sources;
+mod spread;
+mod store;
 pub mod units;
 
 pub use caching::Caching;
@@ -42,6 +43,7 @@ pub use probe::HealthProbe;
 pub use rewrite::{CHANGES_MAX, FieldChanges, Rewrite, RewriteHost};
 pub use route::{KeepIf, Route, ScopePart};
 pub use spread::Spread;
+pub use store::Store;
 
 use std::path::{Path, PathBuf};
 
@@ -53,6 +55,8 @@ use toml::de::{DeTable, DeValue};
 pub struct Contract {
     /// Settings of the gateway itself.
     pub gateway: Gateway,
+    /// Where copies are kept that are to survive the process; `None` where they are in memory alone.
+    pub store: Option<Store>,
     /// Named capacities, by name.
     pub resources: Vec<Resource>,
     /// What is called, by name.
@@ -168,6 +172,7 @@ fn read(reader: &mut Reader<'_>, document: &DeTable<'_>) -> Option<Contract> {
     let empty = DeTable::new();
     let mut root = reader.open_table(String::new(), document, 0..0, keys::ROOT);
     let gateway_value = root.value("gateway");
+    let store_value = root.value("store");
     let resources_value = root.value("resources");
     let dependencies_value = root.value("dependencies");
     let routes_value = root.value("routes");
@@ -183,6 +188,11 @@ fn read(reader: &mut Reader<'_>, document: &DeTable<'_>) -> Option<Contract> {
             .and_then(gateway::read),
         None => gateway::read(reader.open_table("gateway".to_owned(), &empty, 0..0, keys::GATEWAY)),
     };
+    let store = store_value.and_then(|value| {
+        reader
+            .open("store".to_owned(), value, keys::STORE)
+            .and_then(store::read)
+    });
     let mut resources = Vec::new();
     for (place, name, value) in named(reader, "resources", resources_value) {
         if let Some(fields) = reader.open(place, value, keys::RESOURCE) {
@@ -236,6 +246,7 @@ fn read(reader: &mut Reader<'_>, document: &DeTable<'_>) -> Option<Contract> {
     }
     Some(Contract {
         gateway: gateway?,
+        store,
         resources,
         dependencies,
         routes,

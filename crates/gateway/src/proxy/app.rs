@@ -200,6 +200,9 @@ impl App {
                 self.process.log.line(&line);
             }
         }
+        if let Some(store) = self.process.store.get() {
+            store.log_events(&self.process.log);
+        }
         let now = self.process.engine.now();
         for (dependency, upstream) in &self.dependencies {
             for (at, event) in upstream.spreading().map(Spreading::take_news).unwrap_or_default() {

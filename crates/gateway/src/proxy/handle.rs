@@ -91,15 +91,25 @@ async fn answer(
     let is_expecting = !body.is_end_stream() && head.headers.contains_key(EXPECT);
     let response = match prepare(app, peer, head) {
         // A body of a read stays here: no answer that others may get depends on it.
-        Ok(Asked::Read(exchange, whose)) => {
+        Ok(Asked::Read(mut exchange, whose)) => {
+            if let Some(store) = app.process.store.get() {
+                store.bring(&mut exchange, &whose).await;
+            }
             let answered = read(app, &exchange, whose).await;
             upload::leave(body, is_expecting);
             return answered;
         }
-        Ok(Asked::Pass(passed)) => match passed.answer(body, &app.process.labels).await {
-            Ok((response, came_to)) => return (response, Some(came_to)),
-            Err((kind, detail)) => return (misdirected(app, kind, Some(detail)), None),
-        },
+        Ok(Asked::Pass(passed)) => {
+            let retires = !passed.keepers.is_empty();
+            let answered = passed.answer(body, &app.process.labels).await;
+            if let Some(store) = app.process.store.get().filter(|_| retires) {
+                store.settled().await;
+            }
+            return match answered {
+                Ok((response, came_to)) => (response, Some(came_to)),
+                Err((kind, detail)) => (misdirected(app, kind, Some(detail)), None),
+            };
+        }
         Ok(Asked::Options) => refuse::options(),
         Err(Refused { kind, detail, allow }) => {
             let mut response = misdirected(app, kind, detail.as_deref());

@@ -15,7 +15,7 @@ use std::{
 use evenkeel::{Engine, Memory, http::Shelf};
 use evenkeel_http::problem::ProblemKind;
 
-use super::{buffers::Buffers, caching, labels::Labels, limits::Limits, whole::Reply};
+use super::{buffers::Buffers, caching, labels::Labels, limits::Limits, store::StoreSlot, whole::Reply};
 use crate::{
     config::Contract,
     telemetry::{Log, Standing},
@@ -38,6 +38,8 @@ pub(crate) struct Process {
     pub(crate) log: Log,
     pub(crate) memory: Memory<Reply>,
     pub(crate) shelf: Shelf,
+    /// What is behind the two, once the gateway is started.
+    pub(crate) store: StoreSlot,
     pub(crate) buffers: Buffers,
     pub(crate) limits: Limits,
     pub(super) labels: Labels,
@@ -57,6 +59,7 @@ impl Process {
             log: Log::to_stderr(engine),
             memory,
             shelf,
+            store: StoreSlot::default(),
             buffers: Buffers::new(contract.gateway.buffers),
             limits,
             labels: Labels::new(),

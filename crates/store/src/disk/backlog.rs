@@ -133,6 +133,13 @@ impl Backlog {
             }
             return;
         }
+        if matches!(urgent.what, What::Settle) && self.urgent.is_empty() {
+            // Everything before it is done.
+            if let Some(done) = urgent.done {
+                done(Ok(0));
+            }
+            return;
+        }
         match &urgent.what {
             What::Remove(key) => {
                 self.tombs.note_key(key, urgent.order);

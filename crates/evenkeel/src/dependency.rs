@@ -8,7 +8,7 @@ use std::{
 };
 
 use evenkeel_core::{
-    Asker, BreakerRules, Bulkhead, Carried, Class, Criticality, DependencyContract, DependencyDraft,
+    Asker, BreakerRules, Bulkhead, Carried, Cause, Class, Criticality, DependencyContract, DependencyDraft,
     Exclusive, Limit, Mono, Now, Problems, RampStep, Refusal, Retry, Row, Stage, State, Steering, Transition,
 };
 use parking_lot::Mutex;
@@ -25,7 +25,10 @@ use crate::{
     ticket::{Permit, Ticket},
 };
 
+mod history;
 mod load;
+
+use history::History;
 
 /// The contract with a dependency, being written. Nothing is on unless declared.
 #[derive(Debug)]
@@ -161,7 +164,7 @@ impl DependencyBuilder {
             seat: evenkeel_core::Dependency::new(contract, resources, self.engine.draw_seed()),
             engine: self.engine,
             attempts: Counters::new(),
-            transitions: Counters::new(),
+            breaker: History::default(),
             ramp_steps: Counters::new(),
             retries: RetryCounters::default(),
             line,
@@ -184,7 +187,7 @@ pub(crate) struct Inner {
     /// Who is admitted.
     pub(crate) seat: evenkeel_core::Dependency<Locked<Steering>>,
     attempts: AttemptCounters,
-    transitions: Counters<3>,
+    breaker: History,
     ramp_steps: Counters<6>,
     pub(crate) retries: RetryCounters,
     /// Those who wait for a permit; only where the contract has a queue.
@@ -253,7 +256,7 @@ impl Inner {
     /// Counts and tells a change of the breaker's state, and the steps of the ramp since the last time.
     pub(crate) fn changed(&self, transition: Option<Transition>) {
         if let Some(transition) = transition {
-            self.transitions.add(transition.to as usize);
+            self.breaker.note(&transition);
             self.engine.tell(&self.name, EventKind::Breaker(transition));
             self.call_all();
             if transition.to == State::Open {
@@ -310,6 +313,8 @@ impl Inner {
 pub struct DependencyStatus {
     /// The state of its breaker; `None` without one.
     pub state: Option<State>,
+    /// Since when the breaker is not closed; `None` while it is. Taken over from a predecessor, it is since then.
+    pub open_since: Option<Mono>,
     /// When the next probe may start, while that is known and the breaker is not closed.
     pub next_probe: Option<Mono>,
     /// Permits in use; zero where neither a limit nor a ramp is declared.
@@ -353,6 +358,7 @@ impl Dependency {
         let seat = &self.0.seat;
         DependencyStatus {
             state: seat.state(),
+            open_since: self.0.breaker.open_since(),
             next_probe: seat.next_probe(),
             in_use: seat.in_flight().unwrap_or(0),
             limit: seat.bulkhead().map(Bulkhead::limit),
@@ -391,7 +397,29 @@ impl Dependency {
     /// Returns how often the breaker went over to this state.
     #[must_use]
     pub fn transitions(&self, to: State) -> u64 {
-        self.0.transitions.sum(to as usize)
+        State::ALL
+            .into_iter()
+            .flat_map(|from| Cause::ALL.map(|cause| self.0.breaker.count(from, to, cause)))
+            .sum()
+    }
+
+    /// Returns how often the breaker went over from this state to that one for this cause.
+    #[must_use]
+    pub fn transitions_by(&self, from: State, to: State, cause: Cause) -> u64 {
+        self.0.breaker.count(from, to, cause)
+    }
+
+    /// Returns how many retries its budget could pay for now, all at once; `None` where none are declared.
+    #[must_use]
+    pub fn retries_left(&self) -> Option<u64> {
+        self.0.seat.retries_left(self.0.engine.now().mono)
+    }
+
+    /// Returns how many calls have waited in its queue, and for how long together; `None` where there is no queue.
+    /// A call that still waits is not in it.
+    #[must_use]
+    pub fn waits(&self) -> Option<(u64, Duration)> {
+        self.0.line.as_ref().map(|line| line.waits())
     }
 
     /// Returns how often a recovery ramp made this step.
@@ -422,7 +450,11 @@ impl Dependency {
     /// # Ok::<(), evenkeel::Problems>(())
     /// ```
     pub fn import(&self, carried: Carried) {
-        self.0.seat.import(carried, self.0.engine.now().mono);
+        let now = self.0.engine.now().mono;
+        self.0.seat.import(carried, now);
+        if self.0.seat.state().is_some_and(|state| state != State::Closed) {
+            self.0.breaker.opened(now);
+        }
     }
 
     /// Closes the breaker by a person's word. Without a breaker, or when it is closed, only the word is noted.

@@ -2,9 +2,12 @@
 //! It exists as the driver of the engine's queue, one for each dependency that has one.
 //! It refuses to wake anybody under its lock, and to let a permit lie idle beside somebody who waits.
 
-use std::sync::{
-    Arc, Weak,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::Duration,
 };
 
 use evenkeel_core::{Criticality, Joined, Mono, Place, Queue, QueueRules, Waiting};
@@ -18,6 +21,8 @@ use crate::engine::Engine;
 pub(crate) struct Line {
     queue: Mutex<Queue<Arc<Notify>>>,
     waiting: Waiting,
+    waits: AtomicU64,
+    waited_nanos: AtomicU64,
     engine: Engine,
 }
 
@@ -26,6 +31,8 @@ impl Line {
         Self {
             queue: Mutex::new(Queue::new(rules)),
             waiting: Waiting::new(),
+            waits: AtomicU64::new(0),
+            waited_nanos: AtomicU64::new(0),
             engine,
         }
     }
@@ -80,7 +87,23 @@ impl Line {
             line: Arc::clone(self),
             place,
             token,
+            since: now,
         })
+    }
+
+    /// Returns how many have waited, and for how long together.
+    pub(crate) fn waits(&self) -> (u64, Duration) {
+        (
+            self.waits.load(Ordering::Relaxed),
+            Duration::from_nanos(self.waited_nanos.load(Ordering::Relaxed)),
+        )
+    }
+
+    fn waited(&self, since: Mono) {
+        let nanos = self.engine.now().mono.since(since).as_nanos();
+        self.waits.fetch_add(1, Ordering::Relaxed);
+        self.waited_nanos
+            .fetch_add(u64::try_from(nanos).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
     /// Returns how many wait.
@@ -95,6 +118,7 @@ pub(crate) struct Waiter {
     line: Arc<Line>,
     place: Place,
     token: Arc<Notify>,
+    since: Mono,
 }
 
 impl Waiter {
@@ -121,6 +145,7 @@ impl Waiter {
 
 impl Drop for Waiter {
     fn drop(&mut self) {
+        self.line.waited(self.since);
         self.line.queue.lock().leave(self.place);
         self.line.waiting.leave();
         // Whether it was let in, gave up or left when it was its turn: the next one may have a chance now.

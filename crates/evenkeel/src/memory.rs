@@ -5,16 +5,20 @@
 use std::{
     fmt,
     hash::{BuildHasher, Hasher},
+    marker::PhantomData,
     mem,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
 use evenkeel_core::{Facts, Mono, Wall, replaces, store::Order};
 use foldhash::fast::RandomState;
 use quick_cache::{
-    OptionsBuilder, Weighter,
-    sync::{Cache, DefaultLifecycle, EntryAction, EntryResult},
+    Lifecycle, OptionsBuilder, Weighter,
+    sync::{Cache, EntryAction, EntryResult},
 };
 use smallvec::SmallVec;
 
@@ -78,10 +82,30 @@ pub struct Memory<T>(Arc<Shared<T>>);
 struct Shared<T> {
     /// By the hash of the key. Two keys with one hash take turns, because each is compared in full; the hash has
     /// a seed of its own in each store, so that nobody can look for such keys outside.
-    cache: Cache<u64, Arc<Snapshot<T>>, ByBytes, AlreadyHashed>,
+    cache: Cache<u64, Arc<Snapshot<T>>, ByBytes, AlreadyHashed, CountEvictions<T>>,
     hashes: RandomState,
     retired: Retired,
     behind: Beyond<dyn Behind<T>>,
+    evicted: Arc<AtomicU64>,
+}
+
+/// Counts what goes for want of room.
+struct CountEvictions<T>(Arc<AtomicU64>, PhantomData<fn(T)>);
+
+impl<T> Clone for CountEvictions<T> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0), PhantomData)
+    }
+}
+
+impl<T> Lifecycle<u64, Arc<Snapshot<T>>> for CountEvictions<T> {
+    /// What was evicted, so that it is dropped after the lock is left. An insertion that evicts several is rare.
+    type RequestState = SmallVec<[Arc<Snapshot<T>>; 2]>;
+
+    fn on_evict(&self, state: &mut Self::RequestState, _hash: u64, snapshot: Arc<Snapshot<T>>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        state.push(snapshot);
+    }
 }
 
 impl<T> Clone for Memory<T> {
@@ -184,11 +208,14 @@ impl<T> Memory<T> {
             )
             .build();
         let options = options.expect("capacities are set");
+        let evicted = Arc::new(AtomicU64::new(0));
+        let counting = CountEvictions(Arc::clone(&evicted), PhantomData);
         Self(Arc::new(Shared {
-            cache: Cache::with_options(options, ByBytes, AlreadyHashed, DefaultLifecycle::default()),
+            cache: Cache::with_options(options, ByBytes, AlreadyHashed, counting),
             hashes: RandomState::default(),
             retired: Retired::default(),
             behind: Beyond::default(),
+            evicted,
         }))
     }
 
@@ -208,6 +235,12 @@ impl<T> Memory<T> {
     #[must_use]
     pub fn count(&self) -> usize {
         self.0.cache.len()
+    }
+
+    /// Returns how many snapshots went for want of room.
+    #[must_use]
+    pub fn evicted(&self) -> u64 {
+        self.0.evicted.load(Ordering::Relaxed)
     }
 
     /// The largest item taken, with key and bookkeeping: nine tenths of a part, so that it can never be the
@@ -541,5 +574,10 @@ mod tests {
             }
         }
         assert!(memory.count() > 50);
+        let gone = memory.evicted();
+        assert!(
+            gone >= 500 - memory.count() as u64,
+            "each went for want of room: {gone}"
+        );
     }
 }

@@ -514,6 +514,30 @@ async fn a_probe_by_hand_after_a_lease_has_ended_tells_the_end_and_the_probe() {
     );
     let after = [State::Open, State::HalfOpen, State::Closed].map(counted);
     assert_eq!(after, before.map(|count| count + 1), "events and counters agree");
+    let dependency = stage.guard.dependency();
+    assert_eq!(
+        dependency.transitions_by(State::HalfOpen, State::Open, Cause::LeaseExpired),
+        1
+    );
+    assert_eq!(
+        dependency.transitions_by(State::HalfOpen, State::Open, Cause::ProbeFailed),
+        0
+    );
+}
+
+#[tokio::test]
+async fn it_is_known_since_when_a_breaker_is_open_until_it_is_proven_well() {
+    let stage = Stage::open(|b| b, |b| b).await;
+    let status = || stage.guard.dependency().status();
+    let since = status().open_since.unwrap();
+    stage.clock.advance(SECOND);
+    assert_eq!(
+        status().open_since,
+        Some(since),
+        "an outage goes on, it does not begin anew"
+    );
+    assert!(stage.probe(Ok(1)).await.is_ok());
+    assert_eq!(status().open_since, None);
 }
 
 #[tokio::test]

@@ -105,6 +105,7 @@ async fn case_023_a_call_that_ends_in_the_queue_leaves_it_at_once_and_gets_no_pe
         );
     }
     assert_eq!(guard.dependency().status().waiting, 0);
+    assert_eq!(guard.dependency().waits(), Some((20, 20 * SECOND)));
     free(first).await;
     assert_eq!(origin.asked(), 0, "nobody who has expired is sent");
     assert!(

@@ -328,9 +328,13 @@ fn stale_accepted(request: &RequestFacts, copy: &StoredCopy, age: Duration, term
         && may_be_stale(Trigger::Request, request, copy, age, terms)
 }
 
-/// The greatest age at which a copy is given on an error: the strictest of what route, response and request
+/// Returns the greatest age at which a copy is given on an error: the strictest of what route, response and request
 /// state (S05, S06); `None` if none of them permits it at all.
-fn limit_on_error(request: &RequestFacts, copy: &StoredCopy, terms: &Terms<'_>) -> Option<Duration> {
+///
+/// An age limit and nothing else: prohibitions and identity are for [`decide`], and within its lifetime a copy is given
+/// whatever this says.
+#[must_use]
+pub fn limit_on_error(request: &RequestFacts, copy: &StoredCopy, terms: &Terms<'_>) -> Option<Duration> {
     let from_expiry = |window: Duration| copy.lifetime.span().saturating_add(window);
     let heard = terms.requests != RequestSay::Ignored;
     let asked = request.directives.stale_if_error.filter(|_| heard);

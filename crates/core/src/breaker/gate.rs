@@ -22,6 +22,9 @@ pub enum State {
 }
 
 impl State {
+    /// Every state.
+    pub const ALL: [Self; 3] = [Self::Closed, Self::Open, Self::HalfOpen];
+
     /// Returns the stable word.
     #[must_use]
     pub const fn as_str(self) -> &'static str {

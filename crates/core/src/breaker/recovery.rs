@@ -62,6 +62,18 @@ pub enum Cause {
 }
 
 impl Cause {
+    /// Every word.
+    pub const ALL: [Self; 8] = [
+        Self::Tripped,
+        Self::Probing,
+        Self::Proven,
+        Self::ProbeFailed,
+        Self::ProbeSlow,
+        Self::LeaseExpired,
+        Self::RampFailed,
+        Self::Reset,
+    ];
+
     /// Returns the stable word.
     #[must_use]
     pub const fn as_str(self) -> &'static str {

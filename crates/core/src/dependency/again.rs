@@ -50,6 +50,11 @@ impl Again {
 }
 
 impl<L: Exclusive<Steering>> Dependency<L> {
+    /// Returns how many retries the budget could pay for at `now`, all at once; `None` where none are declared.
+    pub fn retries_left(&self, now: Mono) -> Option<u64> {
+        self.again.rules.map(|_| self.again.budget.left(now))
+    }
+
     /// Grants a further attempt after one that `failed`, of a call that has made `made` attempts and ends at `ends`.
     ///
     /// Only for work that may be repeated without harm, and that has ended. The cost is counted now, before the pause:

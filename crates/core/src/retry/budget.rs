@@ -66,6 +66,16 @@ impl RetryBudget {
             .then_some(Cost::Earned)
     }
 
+    /// Returns how many retries could be paid for at `now`, all at once.
+    pub(crate) fn left(&self, now: Mono) -> u64 {
+        let at = second(now);
+        let word = self.free_used.load(Ordering::Relaxed);
+        let used = if word >> 32 < at { 0 } else { word & COUNT };
+        let word = self.saved.load(Ordering::Relaxed);
+        let saved = after(word & COUNT, at.saturating_sub(word >> 32));
+        u64::from(self.floor).saturating_sub(used) + saved / RETRY
+    }
+
     /// Takes back what was paid for a retry that was not made.
     pub(crate) fn refund(&self, cost: Cost, now: Mono) {
         match cost {
@@ -161,6 +171,17 @@ mod tests {
 
     fn granted(budget: &RetryBudget, now: Mono, times: u32) -> usize {
         (0..times).filter(|_| budget.spend(now).is_some()).count()
+    }
+
+    #[test]
+    fn what_is_left_is_what_would_be_granted() {
+        let budget = RetryBudget::new(100_000, 3);
+        for (millis, calls) in [(0, 95), (0, 10), (1500, 0), (2500, 40), (400_000, 0)] {
+            (0..calls).for_each(|_| budget.earn(at(millis)));
+            let left = budget.left(at(millis));
+            assert_eq!(granted(&budget, at(millis), 1000) as u64, left, "{millis}");
+            assert_eq!(budget.left(at(millis)), 0);
+        }
     }
 
     #[test]

@@ -12,6 +12,7 @@ mod draws;
 mod exercise;
 mod finish;
 mod held;
+mod look;
 mod missing;
 mod owned;
 mod refresh;

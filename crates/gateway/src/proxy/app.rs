@@ -242,10 +242,13 @@ impl App {
         drop(self.process.standing.look(now, &routes));
     }
 
-    /// Looks after idle connections. Called every [`super::upstream::SWEEP_EVERY`].
+    /// Looks after idle connections and windows of counters. Called every [`super::upstream::SWEEP_EVERY`].
     pub(crate) fn sweep(&self) {
         for (_, upstream) in &self.dependencies {
             upstream.sweep();
+        }
+        for route in &self.routes {
+            route.tick();
         }
     }
 

@@ -149,6 +149,7 @@ async fn read(app: &App, exchange: &Arc<Exchange>, whose: Whose) -> (Response<Ou
     let shares = exchange.route.coalesces || guard.contract().refreshes();
     let is_own = shares && exchange.is_one_callers_own();
     let usable: Usable<'_, Reply> = Some(&usable);
+    exchange.note_coverage(&asking, target, usable);
     let end = match (exchange.repeats(), is_own) {
         (false, false) => guard.call_work(asking, target, usable, work).await,
         (false, true) => guard.call_alone(asking, target, usable, work).await,
@@ -202,6 +203,7 @@ fn ended(
         .access
         .as_ref()
         .map(|_| CameTo::of(&exchange.route.name, &end));
+    exchange.note_end(&end);
     let mut response = respond(exchange, end, &app.process.labels);
     if exchange.repeats() {
         repeat::mark(&mut response);

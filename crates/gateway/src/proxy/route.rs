@@ -26,7 +26,10 @@ use super::{
     upstream::Upstream,
     whole::Reply,
 };
-use crate::config::{self, KeepIf, Rung, ScopePart, pattern::Pattern};
+use crate::{
+    config::{self, KeepIf, Rung, ScopePart, pattern::Pattern},
+    telemetry::Seen,
+};
 
 /// The guard of a route.
 pub(crate) type Guard = Read<Reply, Trouble, Asking>;
@@ -101,6 +104,8 @@ pub(crate) struct Route {
     not_kept: [AtomicU64; Why::COUNT],
     validations: [AtomicU64; Validated::ALL.len()],
     turns: AtomicU32,
+    /// What is noted for those who watch it.
+    pub(crate) seen: Arc<Seen>,
 }
 
 /// What the routes of one gateway share.
@@ -211,6 +216,7 @@ impl Route {
             not_kept: std::array::from_fn(|_| AtomicU64::new(0)),
             validations: std::array::from_fn(|_| AtomicU64::new(0)),
             turns: AtomicU32::new(0),
+            seen: Arc::default(),
         })
     }
 

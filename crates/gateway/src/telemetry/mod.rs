@@ -4,6 +4,8 @@
 
 mod access;
 mod addresses;
+mod ages;
+mod coverage;
 #[allow(dead_code, reason = "read by log and status")]
 mod degradation;
 mod exercises;
@@ -11,10 +13,10 @@ mod line;
 mod log;
 mod metrics;
 mod outages;
-mod reach;
 pub mod series;
 #[allow(dead_code, reason = "read by log and status")]
 mod standing;
+mod store;
 
 pub use line::{Level, Line};
 pub use log::Log;
@@ -24,3 +26,13 @@ pub(crate) use addresses::line as address_line;
 pub(crate) use metrics::Metrics;
 pub(crate) use outages::{Blame, Outages};
 pub(crate) use standing::{LOOK_EVERY, Standing};
+
+/// What is noted of the calls of one route beside the engine's own counters. Clones of the handle share it, so that
+/// another contract with a route of this name goes on counting.
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    /// What the store had for them, where anything is kept.
+    pub(crate) coverage: coverage::Coverage,
+    /// How near to their limit its old answers were.
+    pub(crate) ages: ages::Ages,
+}

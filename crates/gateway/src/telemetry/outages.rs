@@ -1,7 +1,7 @@
 //! Decides which events of the engine become lines, and what an outage looks like in the log.
 //! It exists because a breaker that is open for hours probes thousands of times: who is woken by it needs the
 //! beginning, the cause, a sign of life each minute, and the end.
-//! It refuses to hide an outage: its first failed probe and its end are always told.
+//! It refuses to hide an outage: all that happens up to its second failed probe, and its end, are always told.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -12,6 +12,9 @@ use crate::config::units::show_duration;
 
 /// While an outage lasts, its failed probes are told of at most this often.
 const SUMMARY_EVERY: Duration = Duration::from_secs(60);
+
+/// So many probes of an outage are told one by one; who has seen them knows how the others went.
+const PROBES_TOLD: u64 = 2;
 
 /// What is known of a failure beside its class. Only for the log: clients are told no addresses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -115,8 +118,10 @@ impl Outages {
             ("cause", transition.cause.as_str().to_owned()),
         ];
         match transition.cause {
-            // What the probe brings is told; that it began is in the metrics.
-            Cause::Probing => None,
+            Cause::Probing => {
+                let outage = self.0.entry(Arc::clone(name)).or_insert(begun);
+                (outage.failed < PROBES_TOLD).then_some((Level::Info, "breaker", fields))
+            }
             // A dependency that breaks down under the ramp begins an outage of its own.
             Cause::Tripped | Cause::RampFailed => {
                 self.0.insert(Arc::clone(name), begun);
@@ -129,7 +134,7 @@ impl Outages {
             Cause::ProbeFailed | Cause::ProbeSlow | Cause::LeaseExpired => {
                 let outage = self.0.entry(Arc::clone(name)).or_insert(begun);
                 outage.failed += 1;
-                if outage.failed == 1 {
+                if outage.failed <= PROBES_TOLD {
                     outage.told = at;
                     fields.extend(why(transition, blame(name, transition.class)));
                     return Some((Level::Warn, "breaker", fields));
@@ -234,6 +239,39 @@ mod tests {
     }
 
     #[test]
+    fn case_065_a_breaker_that_goes_through_all_its_states_tells_each_step() {
+        let steps = [
+            (1, Cause::Tripped),
+            (2, Cause::Probing),
+            (3, Cause::ProbeFailed),
+            (4, Cause::Probing),
+            (5, Cause::Proven),
+        ];
+        let lines = told(&steps);
+        let ways: Vec<&str> = lines
+            .iter()
+            .map(|line| {
+                line.split_once("from=")
+                    .unwrap()
+                    .1
+                    .split_once(" cause")
+                    .unwrap()
+                    .0
+            })
+            .collect();
+        assert_eq!(
+            ways,
+            [
+                "closed to=open",
+                "open to=half-open",
+                "half-open to=open",
+                "open to=half-open",
+                "half-open to=closed"
+            ]
+        );
+    }
+
+    #[test]
     fn an_outage_of_hours_is_a_line_a_minute_and_its_end_says_how_long_it_was() {
         let mut steps = vec![(0, Cause::Tripped)];
         for second in 1..=7200 {
@@ -241,12 +279,13 @@ mod tests {
         }
         steps.extend([(7201, Cause::Probing), (7201, Cause::Proven)]);
         let lines = told(&steps);
-        assert!(lines[1].contains("cause=probe-failed reason=dependency-failed error=connection_refused"));
+        assert_eq!(lines[1], "breaker name=d from=open to=half-open cause=probing");
+        assert!(lines[4].contains("cause=probe-failed reason=dependency-failed error=connection_refused"));
         assert_eq!(
-            lines[2],
-            "breaker-still-open name=d outage=61.0s probes-failed=61 reason=dependency-failed error=connection_refused upstream=d:80"
+            lines[5],
+            "breaker-still-open name=d outage=62.0s probes-failed=62 reason=dependency-failed error=connection_refused upstream=d:80"
         );
-        assert_eq!(lines.len(), 1 + 1 + 119 + 1);
+        assert_eq!(lines.len(), 1 + 2 + 2 + 119 + 1);
         assert_eq!(
             lines.last().unwrap(),
             "breaker name=d from=half-open to=closed cause=proven outage=7201.0s probes-failed=7200"
@@ -254,16 +293,17 @@ mod tests {
     }
 
     #[test]
-    fn each_outage_tells_its_own_first_failed_probe() {
+    fn each_outage_tells_its_own_first_failed_probes() {
         let outage = [
             (1, Cause::Tripped),
             (2, Cause::ProbeFailed),
             (3, Cause::LeaseExpired),
-            (4, Cause::Reset),
+            (4, Cause::ProbeFailed),
+            (5, Cause::Reset),
         ];
         let lines = told(&[outage, outage].concat());
-        assert_eq!(lines.len(), 6);
-        assert_eq!(lines[..3], lines[3..]);
-        assert!(lines[2].ends_with("cause=reset outage=3.0s probes-failed=2"));
+        assert_eq!(lines.len(), 8, "the third failure is folded");
+        assert_eq!(lines[..4], lines[4..]);
+        assert!(lines[3].ends_with("cause=reset outage=4.0s probes-failed=3"));
     }
 }

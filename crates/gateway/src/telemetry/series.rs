@@ -2,6 +2,8 @@
 //! It exists as one list, so that code, reference page and alerts cannot name a series differently.
 //! It refuses labels that come from requests.
 
+use super::store;
+
 /// What kind of series it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -9,6 +11,8 @@ pub enum Kind {
     Counter,
     /// Goes up and down.
     Gauge,
+    /// Counts by size; exported as `_bucket`, `_sum` and `_count`.
+    Histogram,
 }
 
 /// One series.
@@ -30,12 +34,16 @@ impl Series {
     pub fn exported(&self) -> String {
         match self.kind {
             Kind::Counter => format!("{}_total", self.name),
-            Kind::Gauge => self.name.to_owned(),
+            Kind::Gauge | Kind::Histogram => self.name.to_owned(),
         }
     }
 }
 
-const fn counter(name: &'static str, labels: &'static [&'static str], help: &'static str) -> Series {
+pub(super) const fn counter(
+    name: &'static str,
+    labels: &'static [&'static str],
+    help: &'static str,
+) -> Series {
     Series {
         name,
         kind: Kind::Counter,
@@ -44,10 +52,19 @@ const fn counter(name: &'static str, labels: &'static [&'static str], help: &'st
     }
 }
 
-const fn gauge(name: &'static str, labels: &'static [&'static str], help: &'static str) -> Series {
+pub(super) const fn gauge(name: &'static str, labels: &'static [&'static str], help: &'static str) -> Series {
     Series {
         name,
         kind: Kind::Gauge,
+        labels,
+        help,
+    }
+}
+
+const fn histogram(name: &'static str, labels: &'static [&'static str], help: &'static str) -> Series {
+    Series {
+        name,
+        kind: Kind::Histogram,
         labels,
         help,
     }
@@ -88,6 +105,36 @@ pub(super) const REFRESHES: Series = counter(
     &["route", "result"],
     "Refreshes of copies that nobody waited for, by what they came to",
 );
+pub(super) const COVERAGE: Series = counter(
+    "evenkeel_coverage_calls",
+    &["route", "found"],
+    "Calls of a route that keeps answers, by what was there for them when they came: servable, or why a failure then would have found nothing",
+);
+pub(super) const COVERAGE_RECENT: Series = gauge(
+    "evenkeel_coverage_ratio",
+    &["route"],
+    "The servable share of these calls in the last five minutes; no value while there were none",
+);
+pub(super) const STALE_LIMIT: Series = gauge(
+    "evenkeel_stale_limit_seconds",
+    &["route"],
+    "The contract's limit on the age of old answers, where it states one",
+);
+pub(super) const STALE_AGE: Series = histogram(
+    "evenkeel_stale_age_ratio",
+    &["route"],
+    "Ages of old answers that stood in for a failure, as shares of the limit that each was served under",
+);
+pub(super) const SHARED: Series = gauge(
+    "evenkeel_attempts_shared",
+    &["route"],
+    "Attempts under way that calls may join, where a route shares them",
+);
+pub(super) const UNSHAREABLE: Series = gauge(
+    "evenkeel_keys_unshareable",
+    &["route"],
+    "Keys that are remembered because their answers were one caller's own, where a route shares attempts",
+);
 pub(super) const ATTEMPTS: Series = counter(
     "evenkeel_attempts",
     &["dependency", "class"],
@@ -102,6 +149,16 @@ pub(super) const QUEUE_LIMIT: Series = gauge(
     "evenkeel_queue_limit",
     &["dependency"],
     "The most requests that wait for a permit, where the contract has a queue",
+);
+pub(super) const QUEUE_WAITS: Series = counter(
+    "evenkeel_queue_waits",
+    &["dependency"],
+    "Requests that have waited for a permit, whatever came of it",
+);
+pub(super) const QUEUE_WAIT_SECONDS: Series = counter(
+    "evenkeel_queue_wait_seconds",
+    &["dependency"],
+    "How long they have waited together",
 );
 pub(super) const RETRIES: Series = counter(
     "evenkeel_retries",
@@ -138,6 +195,11 @@ pub(super) const OVERRIDDEN: Series = counter(
     &["dependency"],
     "Attempts at an address that was to be left out, because too few others were left",
 );
+pub(super) const RETRIES_LEFT: Series = gauge(
+    "evenkeel_retries_left",
+    &["dependency"],
+    "Retries that the budget could pay for now, all at once",
+);
 pub(super) const BREAKER_STATE: Series = gauge(
     "evenkeel_breaker_state",
     &["dependency", "state"],
@@ -145,8 +207,13 @@ pub(super) const BREAKER_STATE: Series = gauge(
 );
 pub(super) const BREAKER_TRANSITIONS: Series = counter(
     "evenkeel_breaker_transitions",
-    &["dependency", "to"],
-    "How often the circuit breaker went over to a state",
+    &["dependency", "from", "to", "cause"],
+    "Changes of the circuit breaker's state, by from where, to where and why",
+);
+pub(super) const BREAKER_OPENED: Series = gauge(
+    "evenkeel_breaker_opened_timestamp_seconds",
+    &["dependency"],
+    "Since when the breaker is not closed, in Unix time; 0 while it is closed",
 );
 pub(super) const NEXT_PROBE: Series = gauge(
     "evenkeel_breaker_next_probe_timestamp_seconds",
@@ -171,7 +238,12 @@ pub(super) const IN_FLIGHT: Series = gauge(
 pub(super) const LINGERING: Series = gauge(
     "evenkeel_attempts_lingering",
     &["dependency"],
-    "Attempts that were given up and still count as load, where a limit is learned",
+    "Attempts that were given up and still count as load, where a limit is learned or their number is capped",
+);
+pub(super) const ABANDONED_LIMIT: Series = gauge(
+    "evenkeel_attempts_lingering_limit",
+    &["dependency"],
+    "The most attempts that are given up and still count, where the contract caps them",
 );
 pub(super) const LEARNED_LIMIT: Series = gauge(
     "evenkeel_learned_limit",
@@ -218,6 +290,11 @@ pub(super) const SNAPSHOT_BYTES_LIMIT: Series = gauge(
     "evenkeel_snapshot_bytes_limit",
     &[],
     "The most bytes of snapshots",
+);
+pub(super) const SNAPSHOT_EVICTIONS: Series = counter(
+    "evenkeel_snapshot_evictions",
+    &[],
+    "Snapshots that went for want of room",
 );
 pub(super) const SHELF_URIS: Series = gauge(
     "evenkeel_shelf_uris",
@@ -279,6 +356,24 @@ pub(super) const BUILD_INFO: Series = gauge(
     "1, with the version that runs",
 );
 
+pub(super) const PROCESS_CPU: Series = counter(
+    "process_cpu_seconds",
+    &[],
+    "Processor time that the process has used",
+);
+pub(super) const PROCESS_MEMORY: Series = gauge(
+    "process_resident_memory_bytes",
+    &[],
+    "Memory of the process that is in use",
+);
+pub(super) const PROCESS_FILES: Series = gauge("process_open_fds", &[], "Open files and sockets");
+pub(super) const PROCESS_FILES_MAX: Series = gauge("process_max_fds", &[], "The most open files and sockets");
+pub(super) const PROCESS_START: Series = gauge(
+    "process_start_time_seconds",
+    &[],
+    "When the gateway started, in Unix time",
+);
+
 /// Every series, in the order in which they are exported.
 pub const ALL: &[Series] = &[
     CALLS,
@@ -289,9 +384,17 @@ pub const ALL: &[Series] = &[
     JOINED,
     REFRESHES,
     VALIDATIONS,
+    COVERAGE,
+    COVERAGE_RECENT,
+    STALE_LIMIT,
+    STALE_AGE,
+    SHARED,
+    UNSHAREABLE,
     ATTEMPTS,
     QUEUE_WAITING,
     QUEUE_LIMIT,
+    QUEUE_WAITS,
+    QUEUE_WAIT_SECONDS,
     RETRIES,
     RETRIES_DENIED,
     ADDRESS_ATTEMPTS,
@@ -299,13 +402,16 @@ pub const ALL: &[Series] = &[
     ADDRESS_EJECTED,
     EJECTION_OVERRIDDEN,
     OVERRIDDEN,
+    RETRIES_LEFT,
     BREAKER_STATE,
     BREAKER_TRANSITIONS,
+    BREAKER_OPENED,
     NEXT_PROBE,
     PERMITS_IN_USE,
     PERMITS_LIMIT,
     IN_FLIGHT,
     LINGERING,
+    ABANDONED_LIMIT,
     LEARNED_LIMIT,
     RAMP_STAGE,
     RAMP_SHARE,
@@ -316,10 +422,28 @@ pub const ALL: &[Series] = &[
     SNAPSHOTS,
     SNAPSHOT_BYTES,
     SNAPSHOT_BYTES_LIMIT,
+    SNAPSHOT_EVICTIONS,
     SHELF_URIS,
     SHELF_BYTES,
     SHELF_BYTES_LIMIT,
     SHELF_EVICTIONS,
+    store::UP,
+    store::DOWN,
+    store::ENTRIES,
+    store::BYTES,
+    store::BYTES_LIMIT,
+    store::BACKLOG_ENTRIES,
+    store::BACKLOG_BYTES,
+    store::BACKLOG_SECONDS,
+    store::WRITES,
+    store::BATCHES,
+    store::BATCHES_FAILED,
+    store::DROPS,
+    store::EVICTIONS,
+    store::REMOVALS,
+    store::REMOVALS_LATE,
+    store::READS,
+    store::FILES_PUT_ASIDE,
     BUFFERED_BYTES,
     REQUESTS_IN_FLIGHT,
     CLIENT_CONNECTIONS,
@@ -328,4 +452,9 @@ pub const ALL: &[Series] = &[
     LOG_LINES_LOST,
     ACCESS_LINES_LOST,
     BUILD_INFO,
+    PROCESS_CPU,
+    PROCESS_MEMORY,
+    PROCESS_FILES,
+    PROCESS_FILES_MAX,
+    PROCESS_START,
 ];

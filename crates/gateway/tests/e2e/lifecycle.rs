@@ -184,7 +184,12 @@ async fn reachable_series_exist_before_the_first_call() {
         "evenkeel_rungs_skipped_total{route=\"r\",rung=\"stale\",why=\"too-old\"} 0",
         "evenkeel_answers_not_kept_total{route=\"r\",why=\"set-cookie\"} 0",
         "evenkeel_attempts_total{dependency=\"d\",class=\"outage\"} 0",
-        "evenkeel_breaker_transitions_total{dependency=\"d\",to=\"open\"} 0",
+        "evenkeel_breaker_transitions_total{dependency=\"d\",from=\"closed\",to=\"open\",cause=\"tripped\"} 0",
+        "evenkeel_breaker_opened_timestamp_seconds{dependency=\"d\"} 0",
+        "evenkeel_coverage_calls_total{route=\"r\",found=\"servable\"} 0",
+        "evenkeel_coverage_calls_total{route=\"r\",found=\"no-snapshot\"} 0",
+        "evenkeel_stale_limit_seconds{route=\"r\"} 60",
+        "evenkeel_stale_age_ratio_count{route=\"r\"} 0",
         "evenkeel_permits_limit{dependency=\"d\"} 3",
         "evenkeel_requests_misdirected_total{problem=\"bad-request\"} 0",
     ] {

@@ -91,7 +91,7 @@ async fn the_probe_runs_behind_a_stale_answer_and_its_success_closes_the_breaker
     assert_eq!(bench.get("/r/1").await.text(), "new");
     assert_eq!(
         bench
-            .metric("evenkeel_breaker_transitions_total{dependency=\"d\",to=\"closed\"}")
+            .metric("evenkeel_breaker_transitions_total{dependency=\"d\",from=\"half-open\",to=\"closed\",cause=\"proven\"}")
             .await,
         Some(1)
     );

@@ -47,6 +47,7 @@ pub(crate) struct Store {
     lane: lookup::Lane,
     /// How long a look-up, and the wait for a removal, may take.
     patience: Duration,
+    bytes: u64,
     turns: AtomicU64,
     /// Snapshots that were not written because they are one caller's own.
     private: AtomicU64,
@@ -93,6 +94,7 @@ impl StoreSlot {
             skew: contract.clock_skew,
             lane,
             patience: contract.timeout,
+            bytes: contract.max,
             turns: AtomicU64::new(0),
             private: AtomicU64::new(0),
             late: AtomicU64::new(0),
@@ -203,6 +205,16 @@ impl Store {
 
     pub(crate) fn stats(&self) -> StoreStats {
         self.disk.stats()
+    }
+
+    /// Returns the word for why it is down; `None` while it is up.
+    pub(crate) fn down(&self) -> Option<&'static str> {
+        self.disk.down().map(|(why, _)| why)
+    }
+
+    /// Returns the most bytes of the file.
+    pub(crate) const fn bytes_limit(&self) -> u64 {
+        self.bytes
     }
 
     pub(crate) fn counts(&self) -> DiskCounts {

@@ -193,7 +193,7 @@ pub mod tower;
 mod until;
 
 pub use answer::{Answer, Misuse, Unanswered};
-pub use behind::{Before, Behind};
+pub use behind::{Before, Behind, Restored};
 pub use breaker::BreakerBuilder;
 pub use clock::{Clock, ManualClock};
 pub use counts::{Counts, Exercised, NotKept, Refreshed, RetryCounts};

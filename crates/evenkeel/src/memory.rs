@@ -23,7 +23,7 @@ use quick_cache::{
 use smallvec::SmallVec;
 
 use crate::{
-    behind::{Before, Behind, Beyond},
+    behind::{Before, Behind, Beyond, Pin, Pins, Restored, is_pinned},
     key::Key,
     retired::Retired,
 };
@@ -46,6 +46,8 @@ pub(crate) struct Snapshot<T> {
     /// How long its attempt took, where refreshes go by that.
     cost: Option<Duration>,
     bytes: u64,
+    /// It is about to be used, where it was fetched for that.
+    pin: Option<Pin>,
 }
 
 impl<T> Snapshot<T> {
@@ -86,6 +88,7 @@ struct Shared<T> {
     hashes: RandomState,
     retired: Retired,
     behind: Beyond<dyn Behind<T>>,
+    pins: Pins,
     evicted: Arc<AtomicU64>,
 }
 
@@ -101,6 +104,10 @@ impl<T> Clone for CountEvictions<T> {
 impl<T> Lifecycle<u64, Arc<Snapshot<T>>> for CountEvictions<T> {
     /// What was evicted, so that it is dropped after the lock is left. An insertion that evicts several is rare.
     type RequestState = SmallVec<[Arc<Snapshot<T>>; 2]>;
+
+    fn is_pinned(&self, _hash: &u64, snapshot: &Arc<Snapshot<T>>) -> bool {
+        is_pinned(snapshot.pin.as_ref())
+    }
 
     fn on_evict(&self, state: &mut Self::RequestState, _hash: u64, snapshot: Arc<Snapshot<T>>) {
         self.0.fetch_add(1, Ordering::Relaxed);
@@ -215,6 +222,7 @@ impl<T> Memory<T> {
             hashes: RandomState::default(),
             retired: Retired::default(),
             behind: Beyond::default(),
+            pins: Pins::default(),
             evicted,
         }))
     }
@@ -293,12 +301,22 @@ impl<T> Memory<T> {
     }
 
     /// Keeps what a store behind has given back, under the whole key that it was told: unless something observed later is
-    /// held, or the key was retired since it was asked. `true` if it is kept.
-    pub fn restore(&self, key: &[u8], value: T, value_bytes: usize, entry: Entry, before: Before) -> bool {
+    /// held, or the key was retired since it was asked: `None`. What is returned holds it for the call that it is for.
+    pub fn restore(
+        &self,
+        key: &[u8],
+        value: T,
+        value_bytes: usize,
+        entry: Entry,
+        before: Before,
+    ) -> Option<Restored> {
         let key = Key::from_slice(key);
         let retired = || self.0.retired.since(&key, before.0);
-        if retired() || self.put_quietly(&key, value, value_bytes, entry, None).0 != Put::Kept {
-            return false;
+        let bytes = (value_bytes as u64).saturating_add(OVERHEAD);
+        let restored = self.0.pins.hold(bytes, self.limit());
+        let pin = restored.pin();
+        if retired() || self.put_quietly(&key, (value, value_bytes), entry, pin, None).0 != Put::Kept {
+            return None;
         }
         let retired = retired();
         if retired {
@@ -308,7 +326,7 @@ impl<T> Memory<T> {
                 held.key.as_slice() == key.as_slice() && held.rank() == rank
             }));
         }
-        !retired
+        (!retired).then_some(restored)
     }
 
     /// Keeps what a load brought, unless something observed later is held or the key was retired since it began.
@@ -336,7 +354,7 @@ impl<T> Memory<T> {
     /// Keeps `entry` unless something observed later is held, and tells the store behind.
     pub(crate) fn put(&self, key: &Key, value: T, value_bytes: usize, entry: Entry) -> Put {
         let behind = self.0.behind.get();
-        let (put, told) = self.put_quietly(key, value, value_bytes, entry, behind);
+        let (put, told) = self.put_quietly(key, (value, value_bytes), entry, None, behind);
         if let (Some(behind), Some((snapshot, turn))) = (behind, told) {
             let started = snapshot.rank();
             match put {
@@ -353,9 +371,9 @@ impl<T> Memory<T> {
     fn put_quietly(
         &self,
         key: &Key,
-        value: T,
-        value_bytes: usize,
+        (value, value_bytes): (T, usize),
         entry: Entry,
+        pin: Option<Pin>,
         behind: Option<&dyn Behind<T>>,
     ) -> (Put, Option<Told<T>>) {
         let bytes = (value_bytes as u64)
@@ -381,6 +399,7 @@ impl<T> Memory<T> {
             revalidate,
             cost,
             bytes,
+            pin,
         });
         let too_big = bytes > self.largest();
         // The old value is dropped after the store's lock is left: its drop is somebody else's code.

@@ -121,7 +121,7 @@ async fn what_comes_back_is_served_by_its_age_and_told_to_nobody() {
         observed: Some(clock.now().mono.before(Duration::from_secs(59))),
         ..Entry::default()
     };
-    assert!(memory.restore(&key, 7, 4, entry, before));
+    assert!(memory.restore(&key, 7, 4, entry, before).is_some());
     assert_eq!(guard.missing(&(), "a"), None);
     assert_eq!(told.take(), [""; 0]);
     let answer = guard.call((), "a", |_| async { Err(()) }).await.unwrap();
@@ -134,7 +134,11 @@ async fn what_comes_back_is_served_by_its_age_and_told_to_nobody() {
     // Undated, or dated ahead: held, and not served.
     for observed in [None, Some(Mono::END)] {
         let key = guard.missing(&(), "b").unwrap();
-        assert!(memory.restore(&key, 8, 4, Entry { observed, ..entry }, memory.before()));
+        assert!(
+            memory
+                .restore(&key, 8, 4, Entry { observed, ..entry }, memory.before())
+                .is_some()
+        );
         assert!(guard.call((), "b", |_| async { Err(()) }).await.is_err());
         guard.forget((), "b").unwrap();
     }
@@ -157,7 +161,7 @@ async fn e46_what_comes_back_after_its_key_was_retired_is_not_kept() {
             observed,
             ..Entry::default()
         };
-        assert!(!memory.restore(&key, 7, 4, entry, before));
+        assert!(memory.restore(&key, 7, 4, entry, before).is_none());
     }
     assert_eq!(memory.count(), 0);
     // What is asked for after that is another matter: the store behind knows of it by then.
@@ -165,7 +169,7 @@ async fn e46_what_comes_back_after_its_key_was_retired_is_not_kept() {
         observed: Some(clock.now().mono.before(Duration::from_secs(5))),
         ..Entry::default()
     };
-    assert!(memory.restore(&key, 7, 4, entry, memory.before()));
+    assert!(memory.restore(&key, 7, 4, entry, memory.before()).is_some());
 }
 
 #[tokio::test]
@@ -179,6 +183,39 @@ async fn e47_what_comes_back_never_replaces_what_was_observed_later() {
         observed: Some(clock.now().mono.before(Duration::from_secs(5))),
         ..Entry::default()
     };
-    assert!(!memory.restore(&key, 7, 4, entry, memory.before()));
+    assert!(memory.restore(&key, 7, 4, entry, memory.before()).is_none());
     assert_eq!(*guard.call((), "a", |_| async { Err(()) }).await.unwrap(), 2);
+}
+
+#[tokio::test]
+async fn what_comes_back_into_a_full_memory_is_there_for_the_call_that_it_was_fetched_for() {
+    let Setting {
+        guard, clock, memory, ..
+    } = setting();
+    // Everything that fills it is in use.
+    for _ in 0..3 {
+        for key in 0..40 {
+            let _kept = guard.call((), key.to_string(), |_| async { Ok(300) }).await;
+        }
+    }
+    for key in 100..200 {
+        let key = key.to_string();
+        let whole = guard.missing(&(), &key).unwrap();
+        let entry = Entry {
+            observed: Some(clock.now().mono.before(Duration::from_secs(5))),
+            ..Entry::default()
+        };
+        let restored = memory.restore(&whole, 7, 200, entry, memory.before());
+        assert!(restored.is_some() && memory.bytes() <= memory.limit());
+        assert_eq!(*guard.call((), &key, |_| async { Err(()) }).await.unwrap(), 7);
+    }
+    // Those that are held take a bounded part of it.
+    let held: Vec<_> = (200..400)
+        .filter_map(|key| {
+            let whole = guard.missing(&(), key.to_string()).unwrap();
+            memory.restore(&whole, 7, 200, Entry::default(), memory.before())
+        })
+        .collect();
+    assert!(memory.bytes() <= memory.limit());
+    drop(held);
 }

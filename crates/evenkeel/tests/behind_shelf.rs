@@ -148,9 +148,9 @@ fn what_comes_back_is_what_was_told_and_is_told_to_nobody() {
     let parts = told.parts.lock().clone();
     let Setting { shelf, cache, told } = setting();
     let copies = || parts.iter().cloned().map(Shelved::of_parts).collect::<Vec<_>>();
-    assert!(shelf.restore(&key("/a"), copies(), shelf.before()));
+    assert!(shelf.restore(&key("/a"), copies(), shelf.before()).is_some());
     assert!(
-        !shelf.restore(&key("/a"), copies(), shelf.before()),
+        shelf.restore(&key("/a"), copies(), shelf.before()).is_none(),
         "what is here stays"
     );
     assert_eq!(told.take(), [""; 0]);
@@ -176,8 +176,8 @@ fn e46_what_comes_back_after_its_uri_was_retired_is_not_kept() {
     let before = shelf.before();
     shelf.retire(&key("/a"), Retire::Hard, at(0).mono);
     let copies = || parts.iter().cloned().map(Shelved::of_parts).collect::<Vec<_>>();
-    assert!(!shelf.restore(&key("/a"), copies(), before));
-    assert!(shelf.restore(&key("/b"), copies(), before));
+    assert!(shelf.restore(&key("/a"), copies(), before).is_none());
+    assert!(shelf.restore(&key("/b"), copies(), before).is_some());
 }
 
 #[test]
@@ -188,7 +188,7 @@ fn e44_what_is_dated_ahead_is_not_given() {
     parts[0].observed = Mono::END;
     let Setting { shelf, cache, .. } = setting();
     let copies = parts.iter().cloned().map(Shelved::of_parts).collect::<Vec<_>>();
-    assert!(shelf.restore(&key("/a"), copies, shelf.before()));
+    assert!(shelf.restore(&key("/a"), copies, shelf.before()).is_some());
     let request = fields(&[(ACCEPT_LANGUAGE, "de")]);
     let looked = cache.look(&key("/a"), &Method::GET, &request);
     assert!(!matches!(

@@ -22,7 +22,7 @@ use quick_cache::{
 
 use super::{behind::BehindShelf, budget::Budgets, key::UriKey, place::Place, shelved::Shelved};
 use crate::{
-    behind::{Before, Beyond},
+    behind::{Before, Beyond, Pins, Restored, is_pinned},
     memory::AlreadyHashed,
     retired::Retired,
 };
@@ -46,6 +46,7 @@ struct Shared {
     evicted: Arc<AtomicU64>,
     budgets: Option<Budgets>,
     behind: Beyond<dyn BehindShelf>,
+    pins: Pins,
 }
 
 impl fmt::Debug for Shelf {
@@ -73,6 +74,10 @@ struct CountEvictions(Arc<AtomicU64>);
 impl Lifecycle<u64, Arc<Place>> for CountEvictions {
     /// What was evicted, so that it is dropped after the lock is left.
     type RequestState = Vec<Arc<Place>>;
+
+    fn is_pinned(&self, _hash: &u64, place: &Arc<Place>) -> bool {
+        is_pinned(place.pin())
+    }
 
     fn on_evict(&self, state: &mut Self::RequestState, _hash: u64, place: Arc<Place>) {
         self.0.fetch_add(1, Ordering::Relaxed);
@@ -152,6 +157,7 @@ impl Shelf {
             evicted,
             budgets,
             behind: Beyond::default(),
+            pins: Pins::default(),
         }))
     }
 
@@ -208,22 +214,24 @@ impl Shelf {
     }
 
     /// Puts back the copies of a URI that a store behind has given, unless there are some, or the URI was retired since
-    /// it was asked. `true` if they are here now.
-    pub fn restore(&self, key: &UriKey, copies: Vec<Shelved>, before: Before) -> bool {
+    /// it was asked: `None`. What is returned holds them for the call that they are for.
+    pub fn restore(&self, key: &UriKey, copies: Vec<Shelved>, before: Before) -> Option<Restored> {
         let copies: Vec<Arc<Shelved>> = copies.into_iter().map(Arc::new).collect();
         let retired = || self.0.retired.since(key.bytes(), before.0);
-        let largest = self.largest();
-        let mut is_here = false;
         if retired() {
-            return false;
+            return None;
         }
+        let largest = self.largest();
+        let all = Place::with_all(key.bytes(), &copies);
+        let restored = self.0.pins.hold(all.bytes(), self.limit());
+        let all = all.pinned(restored.pin());
+        let mut is_here = false;
         self.change(key, Means::Restores, |place| {
-            let restored = Place::with_all(key.bytes(), &copies);
-            if !place.is_empty() || restored.bytes() > largest {
+            if !place.is_empty() || all.bytes() > largest {
                 return Change::Leave;
             }
             is_here = true;
-            Change::To(restored)
+            Change::To(all)
         });
         if is_here && retired() {
             // Whoever retired it may not have seen these.
@@ -234,7 +242,7 @@ impl Shelf {
                 });
             }
         }
-        is_here
+        is_here.then_some(restored)
     }
 
     /// Returns when a URI was retired last.

@@ -92,9 +92,11 @@ async fn answer(
     let response = match prepare(app, peer, head) {
         // A body of a read stays here: no answer that others may get depends on it.
         Ok(Asked::Read(mut exchange, whose)) => {
-            if let Some(store) = app.process.store.get() {
-                store.bring(&mut exchange, &whose).await;
-            }
+            // Held until the call has ended.
+            let _brought = match app.process.store.get() {
+                Some(store) => store.bring(&mut exchange, &whose).await,
+                None => None,
+            };
             let answered = read(app, &exchange, whose).await;
             upload::leave(body, is_expecting);
             return answered;

@@ -16,6 +16,7 @@ mod framing;
 mod kit;
 mod lifecycle;
 mod passing;
+mod persistence;
 mod poisoning;
 mod promtool;
 mod queue;

@@ -5,7 +5,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use evenkeel::{Class, Ending, Engine, Problems, Read};
+use evenkeel::{Class, Ending, Engine, Problems, Read, Restored};
 use evenkeel_core::store::{Found, SnapshotStore as _, StoreError};
 use tokio::sync::oneshot;
 
@@ -61,45 +61,34 @@ impl Store {
         self.lane.call((), "", work).await.ok()?.value
     }
 
-    /// Puts into memory what a request may be answered with and memory lacks.
-    pub(crate) async fn bring(&self, exchange: &mut Arc<Exchange>, whose: &Whose) {
+    /// Puts into memory what a request may be answered with and memory lacks. What is returned holds it there for that.
+    pub(crate) async fn bring(&self, exchange: &mut Arc<Exchange>, whose: &Whose) -> Option<Restored> {
         let route = Arc::clone(&exchange.route);
-        let target = exchange
-            .request
-            .uri
-            .path_and_query()
-            .map_or("", |target| target.as_str())
-            .to_owned();
         if let (Some(cache), Some(cached)) = (&route.cache, &exchange.cached) {
             if !cached.looked.is_missing() {
-                return;
+                return None;
             }
             let before = cache.shelf().before();
-            let key = marks::key(Kind::Shelved, cached.key.as_bytes());
-            let Some(found) = self.look(key).await else { return };
-            let Some((_, copies)) = shelved::decode(&found.record, self.times(found.same_boot)) else {
-                return;
-            };
-            cache.shelf().restore(&cached.key, copies, before);
+            let found = self
+                .look(marks::key(Kind::Shelved, cached.key.as_bytes()))
+                .await?;
+            let (_, copies) = shelved::decode(&found.record, self.times(found.same_boot))?;
+            let restored = cache.shelf().restore(&cached.key, copies, before);
             // Nobody else has the request yet.
-            if let Some(exchange) = Arc::get_mut(exchange)
-                && let Some(cached) = &mut exchange.cached
-            {
-                cached.looked =
-                    cache.look_again(&cached.key, *cached.looked.request(), &exchange.request.headers);
-            }
-            return;
+            let exchange = Arc::get_mut(exchange)?;
+            let cached = exchange.cached.as_mut()?;
+            cached.looked =
+                cache.look_again(&cached.key, *cached.looked.request(), &exchange.request.headers);
+            return restored;
         }
-        let Some(key) = route.guard.missing(whose, &target) else {
-            return;
-        };
+        let target = exchange.request.uri.path_and_query();
+        let key = route
+            .guard
+            .missing(whose, target.map_or("", |target| target.as_str()))?;
         let before = route.guard.memory().before();
-        let Some(found) = self.look(marks::key(Kind::Plain, &key)).await else {
-            return;
-        };
-        if let Some((reply, entry)) = plain::decode(&found.record, self.times(found.same_boot)) {
-            let weight = reply.weight();
-            route.guard.memory().restore(&key, reply, weight, entry, before);
-        }
+        let found = self.look(marks::key(Kind::Plain, &key)).await?;
+        let (reply, entry) = plain::decode(&found.record, self.times(found.same_boot))?;
+        let weight = reply.weight();
+        route.guard.memory().restore(&key, reply, weight, entry, before)
     }
 }

@@ -56,11 +56,11 @@ pub(super) fn begin(store: &Arc<Store>, memory: &Memory<Reply>, shelf: &Shelf) {
                 if let Some(key) = marks::key_of(Kind::Plain, &found.record.key) {
                     if let Some((reply, entry)) = plain::decode(&found.record, times).filter(|_| rooms.0) {
                         let weight = reply.weight();
-                        memory.restore(key, reply, weight, entry, before.0);
+                        drop(memory.restore(key, reply, weight, entry, before.0));
                     }
                 } else if let Some((key, copies)) = shelved::decode(&found.record, times).filter(|_| rooms.1)
                 {
-                    shelf.restore(&key, copies, before.1);
+                    drop(shelf.restore(&key, copies, before.1));
                 }
             }
             after = next;

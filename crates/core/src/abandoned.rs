@@ -4,13 +4,15 @@
 
 use core::time::Duration;
 
+use alloc::sync::Arc;
+
 use crate::{limit::linger::Linger, time::Mono};
 
 /// A cap on attempts that ran into their limit and may still be worked on.
 #[derive(Debug)]
 pub(crate) struct Abandoned {
     most: u32,
-    linger: Linger,
+    linger: Arc<Linger>,
 }
 
 impl Abandoned {
@@ -18,8 +20,21 @@ impl Abandoned {
     pub(crate) fn new(most: u32, span: Duration) -> Self {
         Self {
             most,
-            linger: Linger::new(span),
+            linger: Arc::new(Linger::new(span)),
         }
+    }
+
+    /// Counts on with another cap.
+    pub(crate) fn succeeded_by(&self, most: u32) -> Self {
+        Self {
+            most,
+            linger: Arc::clone(&self.linger),
+        }
+    }
+
+    /// See [`Linger::set_span`].
+    pub(crate) fn set_span(&self, span: Duration, now: Mono) {
+        self.linger.set_span(span, now);
     }
 
     /// Counts an attempt that ran into its limit at `now`.

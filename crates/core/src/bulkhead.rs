@@ -13,7 +13,7 @@ use crate::sync::{AtomicU32, Ordering};
 #[repr(align(128))]
 #[derive(Debug)]
 pub struct Bulkhead {
-    limit: u32,
+    limit: AtomicU32,
     in_use: AtomicU32,
 }
 
@@ -22,7 +22,7 @@ impl Bulkhead {
     #[must_use]
     pub fn new(limit: u32) -> Self {
         Self {
-            limit,
+            limit: AtomicU32::new(limit),
             in_use: AtomicU32::new(0),
         }
     }
@@ -36,10 +36,9 @@ impl Bulkhead {
     /// Takes a permit if one is free, or if fewer than so many are taken beyond the limit: those are reserved for probes.
     #[must_use]
     pub fn acquire_beyond(&self, reserved: u32) -> bool {
-        let limit = self.limit.saturating_add(reserved);
         let mut in_use = self.in_use.load(Ordering::Relaxed);
         loop {
-            if in_use >= limit {
+            if in_use >= self.limit().saturating_add(reserved) {
                 return false;
             }
             match self
@@ -66,8 +65,22 @@ impl Bulkhead {
 
     /// Returns the limit.
     #[must_use]
-    pub const fn limit(&self) -> u32 {
-        self.limit
+    pub fn limit(&self) -> u32 {
+        self.limit.load(Ordering::Relaxed)
+    }
+
+    /// Sets another limit. Where more permits are in use than that, none is given until fewer are.
+    ///
+    /// ```
+    /// # use evenkeel_core::Bulkhead;
+    /// let bulkhead = Bulkhead::new(2);
+    /// assert!(bulkhead.acquire() && bulkhead.acquire());
+    /// bulkhead.set_limit(1);
+    /// bulkhead.release();
+    /// assert!(!bulkhead.acquire(), "one is in use, and one is the limit");
+    /// ```
+    pub fn set_limit(&self, limit: u32) {
+        self.limit.store(limit, Ordering::Relaxed);
     }
 }
 

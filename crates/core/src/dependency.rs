@@ -25,6 +25,7 @@ mod carry;
 mod priority;
 mod reserved;
 mod slow;
+mod succession;
 
 use again::Again;
 pub use carry::{Carried, CarriedLoad, CarriedOpening, CarriedRamp};
@@ -46,12 +47,12 @@ pub struct Dependency<L> {
     contract: DependencyContract,
     gate: Option<Gate>,
     /// Only where a ramp or a learned limit is declared.
-    meter: Option<Meter>,
-    steering: L,
-    bulkhead: Option<Bulkhead>,
+    meter: Option<Arc<Meter>>,
+    steering: Arc<L>,
+    bulkhead: Option<Arc<Bulkhead>>,
     resources: Vec<Arc<Bulkhead>>,
     again: Again,
-    priorities: Priorities,
+    priorities: Arc<Priorities>,
     abandoned: Option<Abandoned>,
 }
 
@@ -59,15 +60,16 @@ impl<L: Exclusive<Steering>> Dependency<L> {
     /// Makes a dependency that is closed and idle. `seed` draws the jitter of its open periods.
     #[must_use]
     pub fn new(contract: DependencyContract, resources: Vec<Arc<Bulkhead>>, seed: u64) -> Self {
-        let metered = contract.ramp().is_some() || contract.learn().is_some();
-        let meter = metered.then(|| Meter::new(contract.linger()));
+        let meter = is_metered(&contract).then(|| Arc::new(Meter::new(contract.linger())));
+        let gate = contract.breaker().map(Gate::new);
+        let steering = Steering::new(&contract, gate.as_ref(), meter.as_ref(), seed);
         Self {
-            gate: contract.breaker().map(Gate::new),
-            steering: L::guard(Steering::new(&contract, meter.as_ref(), seed)),
+            gate,
+            steering: Arc::new(L::guard(steering)),
             meter,
-            bulkhead: contract.concurrency().map(Bulkhead::new),
+            bulkhead: contract.concurrency().map(Bulkhead::new).map(Arc::new),
             again: Again::new(contract.retry().copied(), seed),
-            priorities: Priorities::new(),
+            priorities: Arc::new(Priorities::new()),
             abandoned: contract
                 .abandoned()
                 .map(|most| Abandoned::new(most, contract.abandoned_for())),
@@ -149,10 +151,7 @@ impl<L: Exclusive<Steering>> Dependency<L> {
             Ok(entry) => entry,
             Err(refusal) => return (Err(refusal), [None; 2]),
         };
-        let meter = self.meter.as_ref();
-        let (granted, changes) = self
-            .steering
-            .with(|steering| steering.probe(gate, meter, now, asker));
+        let (granted, changes) = self.steering.with(|steering| steering.probe(now, asker));
         let pass = match granted {
             Ok(probe) => Ok(Pass::new(Through::Probe(probe), entry, now)),
             Err(next_probe) => {
@@ -259,7 +258,7 @@ impl<L: Exclusive<Steering>> Dependency<L> {
             Class::Busy => {
                 // Of many such answers to one limit, one lowers it.
                 if meter.is_current(entry) {
-                    self.steering.with(|steering| steering.busy(meter, now));
+                    self.steering.with(|steering| steering.busy(now));
                 }
                 (Told::Nothing, verdict)
             }
@@ -291,7 +290,7 @@ impl<L: Exclusive<Steering>> Dependency<L> {
     }
 
     fn tell_breaker(&self, through: Through, verdict: Verdict, lane: Lane, now: Mono) -> Option<Transition> {
-        let (gate, meter) = (self.gate.as_ref()?, self.meter.as_ref());
+        let gate = self.gate.as_ref()?;
         match (through, verdict) {
             (Through::Free, _) | (Through::Counted(_), Verdict::Neutral) => None,
             (Through::Counted(generation), Verdict::Success) => {
@@ -300,27 +299,24 @@ impl<L: Exclusive<Steering>> Dependency<L> {
             }
             (Through::Counted(generation), Verdict::Failure) => {
                 let trip = gate.failed(lane, now, generation)?;
-                self.steering
-                    .with(|steering| steering.tripped(gate, meter, trip, now))
+                self.steering.with(|steering| steering.tripped(trip, now))
             }
             (Through::Probe(probe), verdict) => self
                 .steering
-                .with(|steering| steering.settle(gate, meter, probe, verdict, now)),
+                .with(|steering| steering.settle(probe, verdict, now)),
         }
     }
 
     /// Judges what the meter noted, when it is due. One load when it is not.
     fn look(&self, now: Mono) -> Option<Transition> {
-        let meter = self.meter.as_ref().filter(|meter| meter.claim(now))?;
-        self.steering
-            .with(|steering| steering.look(self.gate.as_ref(), meter, now))
+        self.meter.as_ref().filter(|meter| meter.claim(now))?;
+        self.steering.with(|steering| steering.look(now))
     }
 
     /// Closes the breaker by a person's word, and starts a ramp from its first stage if one is declared.
     pub fn reset(&self, now: Mono) -> Option<Transition> {
-        let gate = self.gate.as_ref()?;
-        self.steering
-            .with(|steering| steering.reset(gate, self.meter.as_ref(), now))
+        self.gate.as_ref()?;
+        self.steering.with(|steering| steering.reset(now))
     }
 
     /// Returns where the ramp stands; `None` when all traffic is let in, and while the breaker is not closed.
@@ -335,7 +331,7 @@ impl<L: Exclusive<Steering>> Dependency<L> {
     #[must_use]
     pub fn ramp_events(&self) -> Vec<RampEvent> {
         match self.meter.as_ref().filter(|meter| meter.has_news()) {
-            Some(meter) => self.steering.with(|steering| steering.take_news(meter)),
+            Some(_) => self.steering.with(Steering::take_news),
             None => Vec::new(),
         }
     }
@@ -381,9 +377,7 @@ impl<L> Dependency<L> {
     }
 
     fn bulkheads(&self) -> impl Iterator<Item = &Bulkhead> + Clone {
-        self.bulkhead
-            .iter()
-            .chain(self.resources.iter().map(|resource| &**resource))
+        self.bulkhead.iter().chain(&self.resources).map(|one| &**one)
     }
 
     /// Tells whether a success has to know the time.
@@ -407,8 +401,8 @@ impl<L> Dependency<L> {
     /// Returns how many attempts are in flight, where a ramp, a learned limit or a concurrency is declared.
     #[must_use]
     pub fn in_flight(&self) -> Option<u32> {
-        let metered = self.meter.as_ref().map(Meter::in_flight);
-        metered.or_else(|| self.bulkhead.as_ref().map(Bulkhead::in_use))
+        let metered = self.meter.as_deref().map(Meter::in_flight);
+        metered.or_else(|| self.bulkhead().map(Bulkhead::in_use))
     }
 
     /// Returns how many attempts were abandoned and still count at `now`, because their work may go on.
@@ -425,7 +419,7 @@ impl<L> Dependency<L> {
     /// Returns the most attempts that ramp and learned limit let in at the moment; `None` if they set no limit.
     #[must_use]
     pub fn limit(&self) -> Option<u32> {
-        self.meter.as_ref().and_then(Meter::limit)
+        self.meter.as_deref().and_then(Meter::limit)
     }
 
     /// Tells whether attempts can be refused for want of a permit: its own, a resource's, or one under a learned limit.
@@ -436,9 +430,14 @@ impl<L> Dependency<L> {
 
     /// Returns the dependency's own bulkhead; `None` where no limit is declared.
     #[must_use]
-    pub const fn bulkhead(&self) -> Option<&Bulkhead> {
-        self.bulkhead.as_ref()
+    pub fn bulkhead(&self) -> Option<&Bulkhead> {
+        self.bulkhead.as_deref()
     }
+}
+
+/// Tells whether load is metered: a ramp and a learned limit need it.
+const fn is_metered(contract: &DependencyContract) -> bool {
+    contract.ramp().is_some() || contract.learn().is_some()
 }
 
 const fn open(next_probe: Option<Mono>) -> Refusal {

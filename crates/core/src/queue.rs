@@ -110,6 +110,11 @@ impl<T> Queue<T> {
         }
     }
 
+    /// Waits by other rules from now on. Whoever waits keeps its place and its time, also where it is one too many now.
+    pub const fn set_rules(&mut self, rules: QueueRules) {
+        self.rules = rules;
+    }
+
     /// Returns how many wait.
     #[must_use]
     pub fn len(&self) -> usize {

@@ -3,7 +3,7 @@
 //! It refuses to admit by itself: that is the engine's, see `evenkeel_core::Dependency`.
 
 use std::{
-    sync::{Arc, Weak},
+    sync::{Arc, OnceLock, Weak},
     time::Duration,
 };
 
@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 
 use crate::{
     breaker::BreakerBuilder,
-    counts::{AttemptCounters, Counters, RetryCounters, RetryCounts},
+    counts::RetryCounts,
     engine::{Engine, Resource},
     event::EventKind,
     hold::HoldSlot,
@@ -27,8 +27,9 @@ use crate::{
 
 mod history;
 mod load;
+mod succession;
 
-use history::History;
+use succession::{Before, Tally};
 
 /// The contract with a dependency, being written. Nothing is on unless declared.
 #[derive(Debug)]
@@ -37,6 +38,7 @@ pub struct DependencyBuilder {
     draft: DependencyDraft,
     uses: Vec<Resource>,
     pub(crate) synthetic: Option<Synthetic>,
+    before: Before,
 }
 
 impl DependencyBuilder {
@@ -49,6 +51,7 @@ impl DependencyBuilder {
             },
             uses: Vec::new(),
             synthetic: None,
+            before: Before::Nothing,
         }
     }
 
@@ -115,6 +118,7 @@ impl DependencyBuilder {
             && rows.is_empty()
             && self.uses.is_empty()
             && self.synthetic.is_none()
+            && self.before.is_nothing()
     }
 
     /// Checks the contract.
@@ -151,26 +155,29 @@ impl DependencyBuilder {
             Ok(contract) => problems.or(contract)?,
             Err(_) => return Err(problems),
         };
-        let line = contract
-            .queue()
-            .map(|rules| Arc::new(Line::new(*rules, self.engine.clone())));
+        let line = contract.queue().map(|rules| {
+            let known = self.before.state().and_then(|before| before.0.line.clone());
+            known.unwrap_or_else(|| Arc::new(Line::new(*rules, self.engine.clone())))
+        });
         let shared: Vec<Arc<Lines>> = self.uses.iter().map(|one| Arc::clone(&one.lines)).collect();
         for lines in &shared {
             line.iter().for_each(|line| lines.add(line));
         }
         let resources = self.uses.into_iter().map(|resource| resource.bulkhead).collect();
+        let (tally, hold) = self.before.words();
         Ok(Dependency(Arc::new_cyclic(|this| Inner {
             name: contract.name().into(),
-            seat: evenkeel_core::Dependency::new(contract, resources, self.engine.draw_seed()),
+            seat: match self.before.state() {
+                Some(before) => before.0.seat.successor(contract, resources),
+                None => evenkeel_core::Dependency::new(contract, resources, self.engine.draw_seed()),
+            },
             engine: self.engine,
-            attempts: Counters::new(),
-            breaker: History::default(),
-            ramp_steps: Counters::new(),
-            retries: RetryCounters::default(),
+            tally,
             line,
             shared,
-            hold: HoldSlot::default(),
+            hold,
             synthetic: self.synthetic,
+            newer: OnceLock::new(),
             this: Weak::clone(this),
         })))
     }
@@ -186,17 +193,16 @@ pub(crate) struct Inner {
     pub(crate) engine: Engine,
     /// Who is admitted.
     pub(crate) seat: evenkeel_core::Dependency<Locked<Steering>>,
-    attempts: AttemptCounters,
-    breaker: History,
-    ramp_steps: Counters<6>,
-    pub(crate) retries: RetryCounters,
+    pub(crate) tally: Arc<Tally>,
     /// Those who wait for a permit; only where the contract has a queue.
     pub(crate) line: Option<Arc<Line>>,
     /// The queues on the resources that it draws on.
     shared: Vec<Arc<Lines>>,
-    pub(crate) hold: HoldSlot,
+    pub(crate) hold: Arc<HoldSlot>,
     /// What probes it although nobody asks.
     pub(crate) synthetic: Option<Synthetic>,
+    /// Who is asked in its place from now on.
+    newer: OnceLock<Dependency>,
     /// Itself, for the task that probes.
     pub(crate) this: Weak<Self>,
 }
@@ -227,6 +233,7 @@ impl Inner {
         asker: Asker,
         observe: bool,
     ) -> Result<Ticket<'_>, Refusal> {
+        let this = Self::newest(this);
         let (pass, changes) = this.seat.admit_as(criticality, now.mono, asker, observe);
         for change in changes {
             this.changed(change);
@@ -250,13 +257,13 @@ impl Inner {
     }
 
     pub(crate) fn attempted(&self, class: Class) {
-        self.attempts.add(class.index());
+        self.tally.attempts.add(class.index());
     }
 
     /// Counts and tells a change of the breaker's state, and the steps of the ramp since the last time.
     pub(crate) fn changed(&self, transition: Option<Transition>) {
         if let Some(transition) = transition {
-            self.breaker.note(&transition);
+            self.tally.breaker.note(&transition);
             self.engine.tell(&self.name, EventKind::Breaker(transition));
             self.call_all();
             if transition.to == State::Open {
@@ -264,7 +271,7 @@ impl Inner {
             }
         }
         for event in self.seat.ramp_events() {
-            self.ramp_steps.add(event.step as usize);
+            self.tally.ramp_steps.add(event.step as usize);
             self.engine.tell(&self.name, EventKind::Ramp(event));
             // Another stage has room for others.
             self.call_all();
@@ -358,7 +365,7 @@ impl Dependency {
         let seat = &self.0.seat;
         DependencyStatus {
             state: seat.state(),
-            open_since: self.0.breaker.open_since(),
+            open_since: self.0.tally.breaker.open_since(),
             next_probe: seat.next_probe(),
             in_use: seat.in_flight().unwrap_or(0),
             limit: seat.bulkhead().map(Bulkhead::limit),
@@ -373,7 +380,7 @@ impl Dependency {
     /// Returns how many attempts came to this class. Refusals by evenkeel itself are not attempts.
     #[must_use]
     pub fn attempts(&self, class: Class) -> u64 {
-        self.0.attempts.sum(class.index())
+        self.0.tally.attempts.sum(class.index())
     }
 
     /// Returns how many attempts were made and have ended.
@@ -385,7 +392,7 @@ impl Dependency {
     /// Returns how many further attempts were made after a failure, and how many the budget denied.
     #[must_use]
     pub fn retries(&self) -> RetryCounts {
-        self.0.retries.read()
+        self.0.tally.retries.read()
     }
 
     /// Returns until when retries and refreshes leave it alone, because it said that it is busy.
@@ -399,14 +406,14 @@ impl Dependency {
     pub fn transitions(&self, to: State) -> u64 {
         State::ALL
             .into_iter()
-            .flat_map(|from| Cause::ALL.map(|cause| self.0.breaker.count(from, to, cause)))
+            .flat_map(|from| Cause::ALL.map(|cause| self.0.tally.breaker.count(from, to, cause)))
             .sum()
     }
 
     /// Returns how often the breaker went over from this state to that one for this cause.
     #[must_use]
     pub fn transitions_by(&self, from: State, to: State, cause: Cause) -> u64 {
-        self.0.breaker.count(from, to, cause)
+        self.0.tally.breaker.count(from, to, cause)
     }
 
     /// Returns how many retries its budget could pay for now, all at once; `None` where none are declared.
@@ -425,7 +432,7 @@ impl Dependency {
     /// Returns how often a recovery ramp made this step.
     #[must_use]
     pub fn ramp_steps(&self, step: RampStep) -> u64 {
-        self.0.ramp_steps.sum(step as usize)
+        self.0.tally.ramp_steps.sum(step as usize)
     }
 
     /// Returns what a successor of the same name and addresses should know: that it is open, where its ramp stands, what
@@ -453,7 +460,7 @@ impl Dependency {
         let now = self.0.engine.now().mono;
         self.0.seat.import(carried, now);
         if self.0.seat.state().is_some_and(|state| state != State::Closed) {
-            self.0.breaker.opened(now);
+            self.0.tally.breaker.opened(now);
         }
     }
 

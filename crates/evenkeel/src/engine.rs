@@ -84,8 +84,7 @@ impl Engine {
     pub fn resource(&self, name: &str, concurrency: u32) -> Result<Resource, Problems> {
         let mut problems = Problems::default();
         check_name("resource.name", name, &mut problems);
-        problems.range(&["resource.concurrency"], u64::from(concurrency), 1, 1_000_000);
-        problems.or(Resource {
+        check_capacity(concurrency, problems).or(Resource {
             name: name.into(),
             bulkhead: Arc::new(Bulkhead::new(concurrency)),
             lines: Arc::default(),
@@ -135,6 +134,11 @@ impl Engine {
     }
 }
 
+fn check_capacity(concurrency: u32, mut problems: Problems) -> Problems {
+    problems.range(&["resource.concurrency"], u64::from(concurrency), 1, 1_000_000);
+    problems
+}
+
 /// A named capacity that several dependencies draw on: one database behind a primary and its spare.
 #[derive(Clone, Debug)]
 pub struct Resource {
@@ -154,6 +158,19 @@ impl Resource {
     /// Tells whether both are one and the same.
     pub(crate) fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.bulkhead, &other.bulkhead)
+    }
+
+    /// Sets another capacity, from 1 to 1 000 000, for all who draw on it. Where more is in use than that, nobody gets any until
+    /// less is.
+    ///
+    /// # Errors
+    /// When the capacity is out of range; then nothing has changed.
+    pub fn set_limit(&self, concurrency: u32) -> Result<(), Problems> {
+        check_capacity(concurrency, Problems::default()).or(())?;
+        self.bulkhead.set_limit(concurrency);
+        // There may be room for several now, and each who leaves calls the next.
+        self.lines.freed();
+        Ok(())
     }
 
     /// Returns how much of it is in use.

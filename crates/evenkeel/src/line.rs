@@ -37,6 +37,11 @@ impl Line {
         }
     }
 
+    /// Waits by other rules from now on.
+    pub(crate) fn set_rules(&self, rules: QueueRules) {
+        self.queue.lock().set_rules(rules);
+    }
+
     /// Tells whether somebody waits whom such a call may not overtake.
     pub(crate) fn is_ahead_of(&self, criticality: Criticality) -> bool {
         self.waiting.count() > 0 && self.queue.lock().is_ahead_of(criticality)
@@ -166,7 +171,13 @@ impl Lines {
     pub(crate) fn add(&self, line: &Arc<Line>) {
         let mut list = self.list.write();
         list.retain(|line| line.strong_count() > 0);
-        list.push(Arc::downgrade(line));
+        // A queue stays where its dependency goes on by another contract.
+        if !list
+            .iter()
+            .any(|known| std::ptr::eq(known.as_ptr(), Arc::as_ptr(line)))
+        {
+            list.push(Arc::downgrade(line));
+        }
         self.any.store(true, Ordering::Release);
     }
 

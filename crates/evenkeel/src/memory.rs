@@ -188,6 +188,13 @@ pub(crate) enum Put {
 /// What a snapshot costs beside its value and key: index entry, counters, the snapshot's own fields.
 const OVERHEAD: u64 = 256;
 
+impl<T> Default for Memory<T> {
+    /// Makes an empty store of [`Memory::BYTES_DEFAULT`].
+    fn default() -> Self {
+        Self::new(Self::BYTES_DEFAULT)
+    }
+}
+
 impl<T> Memory<T> {
     /// What a guard that keeps snapshots uses when it is given no store.
     pub const BYTES_DEFAULT: u64 = 64 << 20;

@@ -99,6 +99,11 @@ impl<T, C> PassBuilder<T, C> {
         Self(self.0.criticality(criticality))
     }
 
+    /// Goes on with the counters and the hold of a guard of the same name, see [`ReadBuilder::succeeds`].
+    pub fn succeeds<E>(self, before: &Pass<T, E>) -> Self {
+        Self(self.0.succeeds(&before.0))
+    }
+
     /// Checks the guard.
     ///
     /// # Errors

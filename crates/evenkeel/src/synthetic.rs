@@ -125,7 +125,9 @@ impl Watch {
 
     /// Returns when to look again, while the breaker is not closed and a time is set.
     fn next(&self) -> Option<Mono> {
-        self.0.upgrade()?.seat.next_probe()
+        let inner = self.0.upgrade()?;
+        // Whoever has taken over is watched by itself.
+        inner.is_newest().then(|| inner.seat.next_probe()).flatten()
     }
 }
 

@@ -11,7 +11,8 @@ use crate::{
     admin::{Admin, Token},
     config::{self, Contract},
     proxy::{App, Connections, Current, Limits, SWEEP_EVERY, Stop, serve, serve_with},
-    telemetry::{AccessLog, LOOK_EVERY, Log, Metrics},
+    steering,
+    telemetry::{AccessLog, LOOK_EVERY, Level, Log, Metrics},
 };
 
 /// So long the store may write its last lines, whatever is left of the drain.
@@ -25,6 +26,7 @@ pub struct Gateway {
     current: Arc<Current>,
     address: SocketAddr,
     admin: SocketAddr,
+    metrics: Option<SocketAddr>,
     stop: Arc<Stop>,
     connections: Connections,
     serving: JoinHandle<()>,
@@ -38,6 +40,8 @@ pub enum StartError {
     Contract(Problems),
     /// An address could not be bound.
     Bind(SocketAddr, io::Error),
+    /// The token for changes could not be read.
+    Token(String),
     /// No thread could be started for the store.
     Store(io::Error),
     /// The access log could not be opened.
@@ -51,6 +55,11 @@ impl fmt::Display for StartError {
             Self::Bind(address, error) => write!(
                 f,
                 "cannot listen on {address}: {error}; choose a free address of this machine"
+            ),
+            Self::Token(error) => write!(
+                f,
+                "cannot use gateway.admin_token_file: {error}; write a token of at least 16 characters to the file, as \
+                 `openssl rand -hex 32` makes one, and let this user read it"
             ),
             Self::Store(error) => write!(
                 f,
@@ -68,6 +77,7 @@ impl std::error::Error for StartError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Contract(problems) => Some(problems),
+            Self::Token(_) => None,
             Self::Bind(_, error) | Self::AccessLog(_, error) | Self::Store(error) => Some(error),
         }
     }
@@ -94,6 +104,13 @@ impl Gateway {
         app.access =
             AccessLog::open(access, engine).map_err(|error| StartError::AccessLog(access.clone(), error))?;
         let current = Arc::new(Current::new(app));
+        let settings = &contract.gateway.steering;
+        if let Some(state) = &settings.state {
+            let process = current.process();
+            let now = engine.now();
+            process.steering.open(state, now, &process.log);
+            process.steering.carry(&current.app(), now, || ());
+        }
         let (listener, address) = bind(contract.gateway.listen).await?;
         let (admin_listener, admin) = bind(contract.gateway.admin).await?;
         let process = current.process();
@@ -110,7 +127,14 @@ impl Gateway {
             Arc::clone(&stop),
         ));
         let metrics = Metrics::new(&current, &connections);
-        let administered = Arc::new(Admin::new(&current, metrics, Token::made_for(admin)));
+        let token = Token::of(settings.admin_token_file.as_deref(), admin)
+            .map_err(|error| StartError::Token(error.to_string()))?;
+        if let Some(why) = token.missing() {
+            let log = &current.process().log;
+            log.note(Level::Warn, "no-admin-token", &[("error", why)]);
+        }
+        let administered = Arc::new(Admin::new(&current, metrics, token));
+        let readers = Arc::clone(&administered);
         let admin_serving = tokio::spawn(serve_with(
             admin_listener,
             current.process().log.clone(),
@@ -122,15 +146,34 @@ impl Gateway {
                 async move { administered.answer(peer, request).await }
             },
         ));
-        let others = vec![
+        let metrics = match settings.metrics {
+            None => None,
+            Some(wanted) => {
+                let (listener, address) = bind(wanted).await?;
+                let reader = tokio::spawn(serve_with(
+                    listener,
+                    current.process().log.clone(),
+                    limits,
+                    Connections::new(ADMIN_CONNECTIONS),
+                    Arc::clone(&stop),
+                    move |_, request| std::future::ready(readers.answer_reader(&request)),
+                ));
+                Some((reader, address))
+            }
+        };
+        let (reading, metrics) = metrics.unzip();
+        let mut others = vec![
             admin_serving,
             tokio::spawn(every(SWEEP_EVERY, Arc::clone(&current), App::sweep)),
+            tokio::spawn(steering::watch(Arc::clone(&current))),
             tokio::spawn(every(LOOK_EVERY, Arc::clone(&current), App::look)),
         ];
+        others.extend(reading);
         Ok(Self {
             current,
             address,
             admin,
+            metrics,
             stop,
             connections,
             serving,
@@ -148,6 +191,12 @@ impl Gateway {
     #[must_use]
     pub const fn admin_address(&self) -> SocketAddr {
         self.admin
+    }
+
+    /// Returns where metrics are read beside the administration port, if the contract says so.
+    #[must_use]
+    pub const fn metrics_address(&self) -> Option<SocketAddr> {
+        self.metrics
     }
 
     /// Returns where its lines go.

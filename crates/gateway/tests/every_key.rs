@@ -11,10 +11,16 @@ mod kit;
 mod ladder;
 #[path = "every_key/load.rs"]
 mod load;
+#[path = "every_key/meaning.rs"]
+mod meaning;
 #[path = "every_key/retries.rs"]
 mod retries;
 #[path = "every_key/room.rs"]
 mod room;
+#[path = "every_key/steering.rs"]
+mod steering;
+#[path = "every_key/store.rs"]
+mod store;
 
 use std::{collections::BTreeSet, future::Future, pin::Pin, process::Command, time::Duration};
 
@@ -43,9 +49,41 @@ const CHECKS: &[(&str, &str, Check)] = &[
     ("gateway", "drain", check!(drain())),
     ("gateway", "access_log", check!(access_log())),
     ("gateway", "trusted_peers", check!(trusted_peers())),
+    ("gateway", "state", check!(steering::state())),
+    (
+        "gateway",
+        "admin_token_file",
+        check!(steering::admin_token_file()),
+    ),
+    ("gateway", "metrics", check!(steering::metrics())),
+    ("store", "path", check!(store::path())),
+    ("store", "max", check!(store::max())),
+    ("store", "backlog", check!(store::backlog())),
+    ("store", "timeout", check!(store::timeout())),
+    ("store", "clock_skew", check!(store::clock_skew())),
     ("resources.<name>", "concurrency", check!(resource())),
     ("dependencies.<name>", "urls", check!(urls())),
     ("dependencies.<name>", "urls", check!(addresses::urls())),
+    ("dependencies.<name>", "classify", check!(meaning::classify())),
+    ("dependencies.<name>", "classes", check!(meaning::ladder())),
+    ("dependencies.<name>.classes", "outage", check!(meaning::outage())),
+    (
+        "dependencies.<name>.classes",
+        "refusal",
+        check!(meaning::refusal()),
+    ),
+    ("dependencies.<name>.classes", "gone", check!(meaning::gone())),
+    ("dependencies.<name>.classes", "busy", check!(meaning::busy())),
+    (
+        "dependencies.<name>.classes.<class>",
+        "breaker",
+        check!(meaning::breaker()),
+    ),
+    (
+        "dependencies.<name>.classes.<class>",
+        "ladder",
+        check!(meaning::ladder()),
+    ),
     ("dependencies.<name>", "balance", check!(addresses::balance())),
     ("dependencies.<name>", "eject", check!(addresses::eject())),
     (

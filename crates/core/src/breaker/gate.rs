@@ -3,6 +3,8 @@
 //! load to enter and one load to leave.
 //! It refuses to decide how an open breaker recovers; that is [`super::Recovery`]'s, behind the driver's lock.
 
+use alloc::sync::Arc;
+
 use crate::{
     breaker::{BreakerRules, share::Share},
     lane::Lane,
@@ -146,11 +148,20 @@ impl Word {
 const NEVER: i64 = i64::MAX;
 
 /// The part of a breaker that calls touch: the same type in production and in virtual time.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Gate {
     consecutive: Option<u64>,
     failures: Option<Share>,
     slow: Option<Share>,
+    position: Arc<Position>,
+}
+
+/// Where a gate stands. Gates by older and newer rules share it.
+///
+/// Kept on cache lines of its own: while closed it is only read.
+#[repr(align(128))]
+#[derive(Debug)]
+struct Position {
     word: AtomicU64,
     next_probe: AtomicI64,
 }
@@ -167,8 +178,37 @@ impl Gate {
             slow: rules
                 .slow
                 .map(|slow| Share::new(slow.slow_ppm, slow.window, slow.min_calls)),
-            word: AtomicU64::new(Word::new(State::Closed, 0).0),
-            next_probe: AtomicI64::new(NEVER),
+            position: Arc::new(Position {
+                word: AtomicU64::new(Word::new(State::Closed, 0).0),
+                next_probe: AtomicI64::new(NEVER),
+            }),
+        }
+    }
+
+    /// Makes a gate by other rules that stands where this one stands, from now on: state, generation and failures in a row
+    /// are one for both. Shares are counted on where they are shares of as many calls as before.
+    pub(crate) fn succeeded_by(&self, rules: &BreakerRules) -> Self {
+        let share = |known: &Option<Share>, limit, over, min| match known {
+            Some(known) => known.succeeded_by(limit, over, min),
+            None => Share::new(limit, over, min),
+        };
+        Self {
+            consecutive: rules.consecutive.map(|limit| u64::from(limit).min(RUN_LIMIT)),
+            failures: rules
+                .ratio
+                .map(|ratio| share(&self.failures, ratio.failures_ppm, ratio.window, ratio.min_calls)),
+            slow: rules
+                .slow
+                .map(|slow| share(&self.slow, slow.slow_ppm, slow.window, slow.min_calls)),
+            position: Arc::clone(&self.position),
+        }
+    }
+
+    /// Has every share counted for the generation of now. Under the driver's lock, before anybody is let in by these rules.
+    pub(crate) fn follow(&self) {
+        let generation = self.generation().0;
+        for share in self.failures.iter().chain(&self.slow) {
+            share.follow(generation);
         }
     }
 
@@ -179,7 +219,7 @@ impl Gate {
         match word.state() {
             State::Closed => Admission::Admitted(word.generation()),
             State::Open | State::HalfOpen => {
-                let next_probe = self.next_probe.load(Ordering::Acquire);
+                let next_probe = self.position.next_probe.load(Ordering::Acquire);
                 if next_probe == NEVER {
                     Admission::Refused { next_probe: None }
                 } else if now.as_nanos() < next_probe {
@@ -328,7 +368,7 @@ impl Gate {
     /// Returns when the next probe may start: `None` while closed, and when only a person can say.
     #[must_use]
     pub fn next_probe(&self) -> Option<Mono> {
-        let at = self.next_probe.load(Ordering::Acquire);
+        let at = self.position.next_probe.load(Ordering::Acquire);
         (at != NEVER && self.state() != State::Closed).then(|| Mono::from_nanos(at))
     }
 
@@ -346,20 +386,22 @@ impl Gate {
             }
         }
         self.set_next_probe(next_probe);
-        self.word.store(next.0, Ordering::Release);
+        self.position.word.store(next.0, Ordering::Release);
     }
 
     pub(super) fn set_next_probe(&self, next_probe: Option<Mono>) {
-        self.next_probe
+        self.position
+            .next_probe
             .store(next_probe.map_or(NEVER, Mono::as_nanos), Ordering::Release);
     }
 
     fn word(&self) -> Word {
-        Word(self.word.load(Ordering::Acquire))
+        Word(self.position.word.load(Ordering::Acquire))
     }
 
     fn swap(&self, from: Word, to: Word) -> Result<(), Word> {
-        self.word
+        self.position
+            .word
             .compare_exchange_weak(from.0, to.0, Ordering::AcqRel, Ordering::Acquire)
             .map(|_| ())
             .map_err(Word)
@@ -402,7 +444,9 @@ mod tests {
             ..BreakerRules::NONE
         });
         let generation = gate.generation();
-        gate.word.store((RUN_LIMIT - 2) << STATE_BITS, Ordering::Relaxed);
+        gate.position
+            .word
+            .store((RUN_LIMIT - 2) << STATE_BITS, Ordering::Relaxed);
         assert_eq!(gate.failed(Lane::new(0), Mono::ORIGIN, generation), None);
         assert_eq!(gate.generation(), generation);
         let trip = gate.failed(Lane::new(0), Mono::ORIGIN, generation);

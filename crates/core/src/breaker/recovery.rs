@@ -184,6 +184,21 @@ impl Recovery {
         }
     }
 
+    /// Goes on by other rules. Who is open stays open until the probe that was due, or as long as the new rules allow at most;
+    /// leases that are out stay as they are.
+    pub(crate) fn succeed(&mut self, gate: &Gate, rules: BreakerRules, ramped: bool, now: Mono) {
+        let before = self.rules.open_for;
+        (self.rules, self.ramped) = (rules, ramped);
+        if gate.state() != State::Open || before == rules.open_for {
+            return;
+        }
+        gate.set_next_probe(match rules.open_for {
+            OpenFor::Manual => None,
+            // Whoever waited for a person is probed by itself from now on.
+            OpenFor::Timed { longest, .. } => Some(gate.next_probe().unwrap_or(now).min(now.after(longest))),
+        });
+    }
+
     /// Opens a closed breaker whose ramp failed. Returns nothing if it is not closed.
     pub fn ramp_failed(&mut self, gate: &Gate, now: Mono) -> Option<Transition> {
         let trip = gate.trip()?;

@@ -122,6 +122,11 @@ impl Ring {
         self.head.store(Head::new(generation, 0, 0).0, Ordering::Release);
     }
 
+    /// Tells whether it counts for this generation.
+    pub(crate) fn is_of(&self, generation: u64) -> bool {
+        Head(self.head.load(Ordering::Acquire)).is_of(generation)
+    }
+
     fn take_place(&self, generation: u64) -> Option<&AtomicU32> {
         let size = self.places.len() as u64;
         let mut seen = Head(self.head.load(Ordering::Relaxed));

@@ -2,6 +2,7 @@
 //! It exists apart from the admission so that whoever never retries reads, and pays, nothing of it.
 //! It refuses to judge a call by its retries: each attempt passes the same gates and has its own verdict (E23).
 
+use alloc::sync::Arc;
 use core::time::Duration;
 
 use super::{Dependency, Exclusive, open};
@@ -22,9 +23,9 @@ use crate::{
 pub(super) struct Again {
     rules: Option<RetryRules>,
     budget: RetryBudget,
-    hush: Hush,
+    hush: Arc<Hush>,
     /// The state of a generator; each draw moves it on by one step of its own.
-    draws: AtomicU64,
+    draws: Arc<AtomicU64>,
 }
 
 impl Again {
@@ -33,9 +34,20 @@ impl Again {
         Self {
             rules,
             budget: RetryBudget::new(share_ppm, floor),
-            hush: Hush::new(),
+            hush: Arc::new(Hush::new()),
             // Not the seed of the open periods: the two would be drawn in step.
-            draws: AtomicU64::new(Rng::new(!seed).next_u64()),
+            draws: Arc::new(AtomicU64::new(Rng::new(!seed).next_u64())),
+        }
+    }
+
+    /// Goes on by other rules: what was saved, and the wish to be left alone, stay.
+    pub(super) fn succeeded_by(&self, rules: Option<RetryRules>) -> Self {
+        let (share_ppm, floor) = rules.map_or((0, 0), |rules| (rules.budget_ppm, rules.floor));
+        Self {
+            rules,
+            budget: self.budget.succeeded_by(share_ppm, floor),
+            hush: Arc::clone(&self.hush),
+            draws: Arc::clone(&self.draws),
         }
     }
 

@@ -70,8 +70,6 @@ impl<L: Exclusive<Steering>> Dependency<L> {
     /// What was open is open, until the next probe that was due; a ramp goes on with the largest stage of its own that
     /// is no larger than the one before.
     pub fn import(&self, carried: Carried, now: Mono) {
-        let (gate, meter) = (self.gate.as_ref(), self.meter.as_ref());
-        self.steering
-            .with(|steering| steering.import(carried, gate, meter, now));
+        self.steering.with(|steering| steering.import(carried, now));
     }
 }

@@ -68,7 +68,7 @@ impl<L> Dependency<L> {
 
     /// Returns how many attempts may be in flight now, by what is declared and what is learned.
     fn permits(&self, now: Mono) -> Option<u32> {
-        let declared = self.bulkhead.as_ref().map(crate::bulkhead::Bulkhead::limit);
+        let declared = self.bulkhead().map(crate::bulkhead::Bulkhead::limit);
         let metered = self.meter.as_ref().and_then(|meter| {
             let limit = meter.limit()?;
             Some(limit.saturating_sub(meter.lingering(now)))

@@ -16,10 +16,13 @@ impl<L> Dependency<L> {
     /// many beyond as there may be probes.
     pub(super) fn enter_as_probe(&self, now: Mono) -> Result<Option<Entry>, Refusal> {
         let beyond = self.contract.breaker().map_or(0, |rules| rules.probes);
-        let own = self.bulkhead.as_ref();
+        let own = self.bulkhead();
         let is_in = own.is_none_or(|bulkhead| bulkhead.acquire_beyond(beyond));
         if is_in && acquire_all(self.resources.iter().map(|resource| &**resource)).is_ok() {
-            return Ok(self.meter.as_ref().map(|meter| Meter::enter_reserved(meter, now)));
+            return Ok(self
+                .meter
+                .as_deref()
+                .map(|meter| Meter::enter_reserved(meter, now)));
         }
         if let (true, Some(bulkhead)) = (is_in, own) {
             Bulkhead::release(bulkhead);

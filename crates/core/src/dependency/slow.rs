@@ -43,21 +43,19 @@ impl<L: Exclusive<Steering>> Dependency<L> {
         if self.slow_at(pass)? > now {
             return None;
         }
-        let (gate, meter) = (self.gate.as_ref()?, self.meter.as_ref());
+        let gate = self.gate.as_ref()?;
         pass.slow = true;
         match pass.through {
             Through::Free => None,
             Through::Counted(generation) => {
                 let trip = gate.is_slow(lane, now, generation)?;
-                self.steering
-                    .with(|steering| steering.tripped(gate, meter, trip, now))
+                self.steering.with(|steering| steering.tripped(trip, now))
             }
             Through::Probe(_) => {
                 let Through::Probe(probe) = core::mem::replace(&mut pass.through, Through::Free) else {
                     return None;
                 };
-                self.steering
-                    .with(|steering| steering.slow(gate, meter, probe, now))
+                self.steering.with(|steering| steering.slow(probe, now))
             }
         }
     }

@@ -191,6 +191,42 @@ impl Learner {
         self.alive = (0, now);
     }
 
+    /// Goes on by other rules: what was learned stays. `None` as rules only watches from now on. While `frozen`, in an outage
+    /// or a ramp, the limit is left as it is; [`Learner::resume`] sets the next.
+    pub(crate) fn succeed(
+        &mut self,
+        rules: Option<LimitRules>,
+        timeout: Option<Duration>,
+        frozen: bool,
+        meter: &Meter,
+        now: Mono,
+    ) {
+        let watched = self.watches;
+        self.watches = rules.is_none();
+        self.rules = rules.unwrap_or(LimitRules::DEFAULT);
+        self.patience = match rules {
+            Some(_) => timeout.map_or(u64::MAX, micros) / 2,
+            None => u64::MAX,
+        };
+        let limit = if self.watches {
+            self.cold = false;
+            None
+        } else if watched {
+            // As a process that begins: limited only until the first answers, if there were none.
+            self.cold = self.baseline.is_none();
+            self.cold.then_some(self.rules.cold)
+        } else {
+            self.limit.map(|limit| limit.max(self.rules.floor))
+        };
+        if frozen {
+            self.limit = limit;
+        } else if limit != self.limit {
+            self.apply(limit, meter, now);
+        } else {
+            meter.draw(self.lines());
+        }
+    }
+
     /// Starts over after a ramp: at the ceiling, or at the limit of a stage that was `slow`. It is judged from now on.
     pub(crate) fn resume(&mut self, slow: Option<u32>, meter: &Meter, now: Mono) {
         if let Some(limit) = slow {

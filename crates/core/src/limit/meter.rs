@@ -378,6 +378,11 @@ impl Meter {
         self.in_flight.load(Ordering::Relaxed)
     }
 
+    /// See [`Linger::set_span`].
+    pub(crate) fn set_linger(&self, span: Duration, now: Mono) {
+        self.linger.set_span(span, now);
+    }
+
     pub(crate) fn lingering(&self, now: Mono) -> u32 {
         self.linger.count(now)
     }

@@ -2,6 +2,8 @@
 //! It exists because retries of a failing dependency multiply its load exactly when it can bear it least.
 //! It refuses to end work: it is asked before a retry, and who was granted one is never asked again.
 
+use alloc::sync::Arc;
+
 use crate::{
     sync::{AtomicU64, Ordering},
     time::Mono,
@@ -25,6 +27,11 @@ const ALL_FORGOTTEN: u64 = 256;
 pub(crate) struct RetryBudget {
     share_ppm: u32,
     floor: u32,
+    account: Arc<Account>,
+}
+
+#[derive(Debug, Default)]
+struct Account {
     free_used: AtomicU64,
     saved: AtomicU64,
 }
@@ -43,8 +50,16 @@ impl RetryBudget {
         Self {
             share_ppm,
             floor,
-            free_used: AtomicU64::new(0),
-            saved: AtomicU64::new(0),
+            account: Arc::default(),
+        }
+    }
+
+    /// Goes on with the same account by another share and another floor.
+    pub(crate) fn succeeded_by(&self, share_ppm: u32, floor: u32) -> Self {
+        Self {
+            share_ppm,
+            floor,
+            account: Arc::clone(&self.account),
         }
     }
 
@@ -69,9 +84,9 @@ impl RetryBudget {
     /// Returns how many retries could be paid for at `now`, all at once.
     pub(crate) fn left(&self, now: Mono) -> u64 {
         let at = second(now);
-        let word = self.free_used.load(Ordering::Relaxed);
+        let word = self.account.free_used.load(Ordering::Relaxed);
         let used = if word >> 32 < at { 0 } else { word & COUNT };
-        let word = self.saved.load(Ordering::Relaxed);
+        let word = self.account.saved.load(Ordering::Relaxed);
         let saved = after(word & COUNT, at.saturating_sub(word >> 32));
         u64::from(self.floor).saturating_sub(used) + saved / RETRY
     }
@@ -84,9 +99,9 @@ impl RetryBudget {
             }
             // One that was free in an earlier second is of no use in this.
             Cost::Free(at) => {
-                let mut seen = self.free_used.load(Ordering::Relaxed);
+                let mut seen = self.account.free_used.load(Ordering::Relaxed);
                 while seen >> 32 == at && seen & COUNT > 0 {
-                    match self.free_used.compare_exchange_weak(
+                    match self.account.free_used.compare_exchange_weak(
                         seen,
                         seen - 1,
                         Ordering::Relaxed,
@@ -101,7 +116,7 @@ impl RetryBudget {
     }
 
     fn take_free(&self, at: u64) -> bool {
-        let mut seen = self.free_used.load(Ordering::Relaxed);
+        let mut seen = self.account.free_used.load(Ordering::Relaxed);
         loop {
             // A thread whose clock was read earlier takes what is free in the second that has begun.
             let (since, used) = (seen >> 32, seen & COUNT);
@@ -109,7 +124,7 @@ impl RetryBudget {
             if used >= u64::from(self.floor) {
                 return false;
             }
-            match self.free_used.compare_exchange_weak(
+            match self.account.free_used.compare_exchange_weak(
                 seen,
                 (since << 32) | (used + 1),
                 Ordering::Relaxed,
@@ -124,13 +139,13 @@ impl RetryBudget {
     /// Changes what is saved, once what has been forgotten is off; `false` if `to` declines.
     fn change(&self, now: Mono, to: impl Fn(u64) -> Option<u64>) -> bool {
         let at = second(now);
-        let mut seen = self.saved.load(Ordering::Relaxed);
+        let mut seen = self.account.saved.load(Ordering::Relaxed);
         loop {
             let (since, saved) = (seen >> 32, seen & COUNT);
             let Some(next) = to(after(saved, at.saturating_sub(since))) else {
                 return false;
             };
-            match self.saved.compare_exchange_weak(
+            match self.account.saved.compare_exchange_weak(
                 seen,
                 (at.max(since) << 32) | next,
                 Ordering::Relaxed,
@@ -218,8 +233,9 @@ mod tests {
         // Ninety are left of a hundred after a second, less the one that was spent.
         for (later, left) in [(1_000, 89), (2_000, 80), (11_000, 31), (300_000, 0)] {
             let copy = RetryBudget::new(1_000_000, 0);
-            copy.saved
-                .store(budget.saved.load(Ordering::Relaxed), Ordering::Relaxed);
+            copy.account
+                .saved
+                .store(budget.account.saved.load(Ordering::Relaxed), Ordering::Relaxed);
             assert_eq!(granted(&copy, at(later), 200), left, "{later}");
         }
         assert_eq!(

@@ -33,12 +33,36 @@ pub(crate) struct Retries<T, E> {
 }
 
 /// A retry that was paid for. Who leaves before it is made has its cost back.
-struct Paid<'d> {
-    dependency: &'d Arc<dependency::Inner>,
+struct Paid {
+    dependency: Arc<dependency::Inner>,
     retry: Option<Retry>,
 }
 
-impl Drop for Paid<'_> {
+impl Paid {
+    /// Pays for another attempt, if this dependency grants one.
+    fn grant(
+        dependency: Arc<dependency::Inner>,
+        failed: Failed,
+        made: u32,
+        ends: Option<Mono>,
+        now: Mono,
+    ) -> Option<Self> {
+        match dependency.seat.retry(failed, made, ends, now) {
+            Ok(retry) => Some(Self {
+                dependency,
+                retry: Some(retry),
+            }),
+            Err(why) => {
+                if why == NoRetry::NoBudget {
+                    dependency.tally.retries.denied();
+                }
+                None
+            }
+        }
+    }
+}
+
+impl Drop for Paid {
     fn drop(&mut self) {
         if let Some(retry) = self.retry.take() {
             let now = self.dependency.engine.now().mono;
@@ -114,21 +138,23 @@ where
         made: u32,
     ) -> Option<Ticket<'static>> {
         let failed = self.failed(ticket, attempted)?;
-        let dependency = &self.dependency.0;
-        let granted = dependency
-            .seat
-            .retry(failed, made, retries.ends, self.now().mono)
-            .inspect_err(|why| {
-                if *why == NoRetry::NoBudget {
-                    dependency.retries.denied();
-                }
-            });
-        let mut paid = Paid {
-            dependency,
-            retry: Some(granted.ok()?),
+        let newest = || match dependency::Inner::newest(Lent::Shared(Arc::clone(&self.dependency.0))) {
+            Lent::Shared(newest) => newest,
+            Lent::Borrowed(_) => Arc::clone(&self.dependency.0),
         };
-        let at = paid.retry.as_ref().map_or(Mono::END, Retry::at);
-        dependency.engine.shared().clock.sleep_until(at).await.ok()?;
+        let mut dependency = newest();
+        // Ends with the attempts of the contract, or the time of the call: a source that takes over in the pause is asked, and
+        // paid, in the place of the one before.
+        let mut paid = loop {
+            let paid = Paid::grant(dependency, failed, made, retries.ends, self.now().mono)?;
+            let at = paid.retry.as_ref().map_or(Mono::END, Retry::at);
+            paid.dependency.engine.shared().clock.sleep_until(at).await.ok()?;
+            if paid.dependency.is_newest() {
+                break paid;
+            }
+            dependency = newest();
+        };
+        let dependency = Arc::clone(&paid.dependency);
         let now = self.now();
         if self
             .look(now.mono)
@@ -137,10 +163,10 @@ where
             return None;
         }
         let retry = paid.retry.take()?;
-        let next = Lent::Shared(Arc::clone(dependency));
+        let next = Lent::Shared(Arc::clone(&dependency));
         let mut next =
             dependency::Inner::admit_again(next, retries.criticality, retry, now, retries.observes).ok()?;
-        dependency.retries.made();
+        dependency.tally.retries.made();
         next.limit = retries
             .deadline
             .attempt(now.mono, dependency.seat.contract().timeout());

@@ -2,7 +2,7 @@
 //! It exists so that a guard takes about ten lines, reads like its contract, and cannot be built half.
 //! It refuses to build without a classifier for the error type: that is a compile error.
 
-use std::{fmt, marker::PhantomData, mem, sync::Arc, time::Duration};
+use std::{fmt, marker::PhantomData, sync::Arc, time::Duration};
 
 use evenkeel_core::{
     Advice, Class, Criticality, LimitRules, Problem, Problems, RampRules, ReadDraft, RetryRules, Row,
@@ -11,14 +11,19 @@ use evenkeel_core::{
 
 use crate::{
     breaker::BreakerBuilder,
-    counts::GuardCounters,
     dependency::{Dependency, DependencyBuilder},
     engine::{Engine, Resource},
     flight::Flights,
-    hold::HoldSlot,
-    key::{self, Scope},
+    key::Scope,
     memory::Memory,
-    read::{Read, build_refresh, draws::Draws, exercise::Exercise, shared::Inner, terms::Terms},
+    read::{
+        Read, build_refresh,
+        draws::Draws,
+        exercise::Exercise,
+        shared::{self, Inner},
+        succession::Before,
+        terms::Terms,
+    },
 };
 
 /// One rung of a ladder with what it needs. Made by [`stale`] and [`default`].
@@ -96,6 +101,7 @@ pub struct ReadBuilder<T, C = Unclassified, S = ()> {
     weigh: Of<T, usize>,
     memory: Option<Memory<T>>,
     pub(super) exercise: Option<Exercise<T>>,
+    pub(super) before: Before,
     /// Set by [`crate::Pass`]: its work keeps the time itself.
     untimed: bool,
     classify: C,
@@ -130,6 +136,7 @@ impl<T> ReadBuilder<T> {
             weigh: None,
             memory: None,
             exercise: None,
+            before: Before::default(),
             untimed: false,
             classify: Unclassified(()),
             scope: PhantomData,
@@ -171,6 +178,7 @@ impl<T, C, S> ReadBuilder<T, C, S> {
             weigh: self.weigh,
             memory: self.memory,
             exercise: self.exercise,
+            before: self.before,
             untimed: self.untimed,
             classify: classify(self.classify),
             scope: PhantomData,
@@ -500,9 +508,6 @@ impl<T, C, S> ReadBuilder<T, C, S> {
     }
 }
 
-/// What a value that owns something is taken to own, where nobody says.
-const OWNED_BYTES_GUESS: usize = 1024;
-
 impl<T, C, S> ReadBuilder<T, C, S> {
     /// Checks the contract.
     ///
@@ -545,15 +550,10 @@ impl<T, C, S> ReadBuilder<T, C, S> {
         };
         build_refresh::check_beside(&contract, dependency.contract(), &mut problems);
         problems.or(())?;
-        let guess = mem::size_of::<T>()
-            + if mem::needs_drop::<T>() {
-                OWNED_BYTES_GUESS
-            } else {
-                0
-            };
+        let (key, counters, hold) = self.before.parts(&contract);
         let inner = Inner {
             name: contract.name().into(),
-            key: key::of_guard(contract.name()),
+            key,
             dependency,
             classify: class,
             class_of: self.class_of,
@@ -562,13 +562,11 @@ impl<T, C, S> ReadBuilder<T, C, S> {
             advice,
             advice_of: self.advice_of,
             share_if: self.share_if,
-            weigh: self.weigh.unwrap_or_else(|| Box::new(move |_| guess)),
+            weigh: self.weigh.unwrap_or_else(|| Box::new(|_| shared::guess::<T>())),
             default: self.default,
-            memory: self
-                .memory
-                .unwrap_or_else(|| Memory::new(Memory::<T>::BYTES_DEFAULT)),
-            hold: HoldSlot::default(),
-            counters: GuardCounters::new(),
+            memory: self.memory.unwrap_or_default(),
+            hold,
+            counters,
             flights: (contract.coalesce() || contract.refreshes()).then(|| Arc::new(Flights::new())),
             copy_error: copy,
             untimed: self.untimed,

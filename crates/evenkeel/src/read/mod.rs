@@ -21,6 +21,7 @@ mod running;
 mod seat;
 mod shared;
 mod slow;
+mod succession;
 mod terms;
 
 use std::{fmt, marker::PhantomData, pin::pin, sync::Arc, time::SystemTime};

@@ -4,7 +4,7 @@
 
 use std::{pin::pin, sync::Arc};
 
-use evenkeel_core::{HoldMode, Reason, Refusal};
+use evenkeel_core::{HoldMode, Mono, Reason, Refusal};
 
 use crate::{
     dependency,
@@ -26,6 +26,7 @@ where
         &mut self,
         dependency: Lent<'d, dependency::Inner>,
     ) -> Result<Ticket<'d>, Refusal> {
+        let dependency = dependency::Inner::newest(dependency);
         let line = match &dependency.line {
             Some(line) if self.may_queue() => Arc::clone(line),
             Some(_) | None => return self.admit(dependency),
@@ -38,19 +39,46 @@ where
             }
         }
         // Boxed: a wait is rare, and its state is not to be carried by every call.
-        Box::pin(self.queued(&line, dependency)).await
+        Box::pin(self.queued(line, dependency)).await
     }
 
     async fn queued<'d>(
         &mut self,
-        line: &Arc<Line>,
-        dependency: Lent<'d, dependency::Inner>,
+        mut line: Arc<Line>,
+        mut dependency: Lent<'d, dependency::Inner>,
     ) -> Result<Ticket<'d>, Refusal> {
         // What is kept free for the alternate is not for waiting.
-        let ends = self.call.attempts_until().at();
+        let mut ends = self.call.attempts_until().at();
+        // Ends with the first place's time: another source that takes over gives no more of it.
+        loop {
+            let waited = self.wait_in(&line, &dependency, ends).await;
+            let until = match waited {
+                Ok(ticket) => return Ok(ticket),
+                Err(Unseated::Refused(refusal)) => return Err(refusal),
+                Err(Unseated::Moved { until }) => until,
+            };
+            ends = Some(until);
+            dependency = dependency::Inner::newest(dependency);
+            match self.admit(dependency.again()) {
+                Err(refusal) if is_worth_waiting(&refusal) => {}
+                seated => return seated,
+            }
+            line = match &dependency.line {
+                Some(line) => Arc::clone(line),
+                None => return Err(refused(Reason::AtCapacity)),
+            };
+        }
+    }
+
+    async fn wait_in<'d>(
+        &mut self,
+        line: &Arc<Line>,
+        dependency: &Lent<'d, dependency::Inner>,
+        ends: Option<Mono>,
+    ) -> Result<Ticket<'d>, Unseated> {
         let joined = line.join(self.criticality, self.now.mono, ends);
         let Some(waiter) = joined else {
-            return Err(refused(Reason::AtCapacity));
+            return Err(refused(Reason::AtCapacity).into());
         };
         // A permit may have come free before it joined, and then nobody has called.
         let mut may_try = waiter.is_next();
@@ -59,7 +87,8 @@ where
             if may_try {
                 match self.admit(dependency.again()) {
                     Err(refusal) if is_worth_waiting(&refusal) => {}
-                    seated => return seated,
+                    Err(refusal) => return Err(refusal.into()),
+                    Ok(ticket) => return Ok(ticket),
                 }
             }
             let clock = &self.guard.dependency.0.engine.shared().clock;
@@ -71,24 +100,34 @@ where
             self.now = self.guard.now();
             match waited {
                 Outcome::AtOnce(()) | Outcome::Later(()) => {}
-                Outcome::OutOfTime => return Err(self.expired(&dependency)),
+                Outcome::OutOfTime => return Err(self.expired(dependency).into()),
                 Outcome::NoTimer => {
                     self.is_untimed = true;
-                    return Err(refused(Reason::AtCapacity));
+                    return Err(refused(Reason::AtCapacity).into());
                 }
             }
             if self.now.mono >= waiter.expires() {
-                return Err(self.expired(&dependency));
+                return Err(self.expired(dependency).into());
             }
             if !waiter.is_up() {
-                return Err(refused(Reason::Shed));
+                return Err(refused(Reason::Shed).into());
             }
             if let Some((mode, until)) = self.guard.look(self.now.mono)
                 && mode != HoldMode::ForcedClosed
             {
-                return Err(Refusal {
+                let held = Refusal {
                     reason: Reason::Held,
                     retry_at: Some(until),
+                };
+                return Err(held.into());
+            }
+            if dependency::Inner::newest(dependency.again())
+                .line
+                .as_ref()
+                .is_none_or(|now| !Arc::ptr_eq(now, line))
+            {
+                return Err(Unseated::Moved {
+                    until: waiter.expires(),
                 });
             }
             may_try = true;
@@ -98,6 +137,22 @@ where
     fn expired(&self, dependency: &dependency::Inner) -> Refusal {
         dependency.seat.waited_in_vain(self.criticality, self.now.mono);
         refused(Reason::QueueExpired)
+    }
+}
+
+/// Why a call that has waited has no permit.
+enum Unseated {
+    Refused(Refusal),
+    /// Another source has taken over, where others wait, or nobody.
+    Moved {
+        /// When its wait ends.
+        until: Mono,
+    },
+}
+
+impl From<Refusal> for Unseated {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
     }
 }
 

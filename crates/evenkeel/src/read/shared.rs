@@ -2,7 +2,7 @@
 //! It exists so that a call, a background probe and a flight work with the same things.
 //! It refuses to hold anything that belongs to one call.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, mem, sync::Arc};
 
 use evenkeel_core::{Advice, Class, Ending, HoldMode, Keep, Mono, Now, ReadContract, Reason, Skips};
 
@@ -18,6 +18,19 @@ use crate::{
     read::{draws::Draws, exercise::Exercise, terms::Terms},
     tail,
 };
+
+/// What a value that owns something is taken to own, where nobody says.
+const OWNED_BYTES_GUESS: usize = 1024;
+
+/// Returns how many bytes a value is taken to be, where nobody says.
+pub(crate) const fn guess<T>() -> usize {
+    mem::size_of::<T>()
+        + if mem::needs_drop::<T>() {
+            OWNED_BYTES_GUESS
+        } else {
+            0
+        }
+}
 
 type Of<T, R> = Box<dyn Fn(&T) -> R + Send + Sync>;
 
@@ -37,8 +50,8 @@ pub(crate) struct Inner<T, E> {
     pub(crate) weigh: Of<T, usize>,
     pub(crate) default: Option<Box<dyn Fn() -> T + Send + Sync>>,
     pub(crate) memory: Memory<T>,
-    pub(crate) hold: HoldSlot,
-    pub(crate) counters: GuardCounters,
+    pub(crate) hold: Arc<HoldSlot>,
+    pub(crate) counters: Arc<GuardCounters>,
     pub(crate) flights: Option<Arc<Flights<T, E>>>,
     /// Copies an error for each of several callers; only guards that coalesce need it.
     pub(crate) copy_error: Option<fn(&E) -> E>,

@@ -90,18 +90,6 @@ impl Object {
             )
         })
     }
-
-    /// Returns a truth value; false where there is none.
-    pub(super) fn flag(&self, key: &str) -> Result<bool, Refused> {
-        match self.0.get(key) {
-            None | Some(Value::Null) => Ok(false),
-            Some(Value::Bool(flag)) => Ok(*flag),
-            Some(other) => Err(Refused::because(
-                ProblemKind::BadRequest,
-                format!("{key} is {other}; write true or false"),
-            )),
-        }
-    }
 }
 
 async fn whole(mut body: Incoming, max: usize) -> Result<Bytes, Refused> {

@@ -5,14 +5,14 @@
 use http::StatusCode;
 use serde_json::json;
 
-use super::{asked::Asked, reply::Reply};
+use super::reply::Reply;
 use crate::proxy::Process;
 
 pub(super) fn live() -> Reply {
     Reply::text("live\n")
 }
 
-pub(super) fn ready(process: &Process, asked: &Asked) -> Reply {
+pub(super) fn ready(process: &Process, verbose: bool) -> Reply {
     let stopping = process.is_stopping();
     let status = if stopping {
         StatusCode::SERVICE_UNAVAILABLE
@@ -20,7 +20,7 @@ pub(super) fn ready(process: &Process, asked: &Asked) -> Reply {
         StatusCode::OK
     };
     let word = if stopping { "stopping" } else { "ready" };
-    if asked.parameter("verbose").is_none() {
+    if !verbose {
         return Reply::text(format!("{word}\n")).status(status);
     }
     let detail = json!({

@@ -6,17 +6,18 @@
 //! A further address is a row in [`ENDPOINTS`], an arm in [`Admin::dispatch`] and a file with a function that takes
 //! [`Admin`] and [`Asked`]. Token, host, method, size and time are checked before that function is called.
 
-#[allow(dead_code, reason = "read by the addresses that change something")]
 mod asked;
 mod door;
 mod health;
+mod hold;
 mod reply;
-#[allow(dead_code, reason = "read by the settings of the token")]
+mod status;
 mod token;
 
 use std::{net::SocketAddr, sync::Arc};
 
 use bytes::Bytes;
+use evenkeel::Mono;
 use evenkeel_http::problem::ProblemKind;
 use http::{Method, Request, Response, header::CONTENT_TYPE};
 use http_body_util::Full;
@@ -57,6 +58,18 @@ const fn read(path: &'static str, what: &'static str) -> Endpoint {
     }
 }
 
+const fn change(path: &'static str, what: &'static str) -> Endpoint {
+    Endpoint {
+        method: "POST",
+        token: true,
+        body_max: COMMAND_MAX,
+        ..read(path, what)
+    }
+}
+
+/// The most bytes of what a change needs to be told.
+const COMMAND_MAX: usize = 16 << 10;
+
 /// Every address, in the order of the reference page.
 pub const ENDPOINTS: &[Endpoint] = &[
     read("/livez", "200 while the process can answer at all"),
@@ -65,6 +78,17 @@ pub const ENDPOINTS: &[Endpoint] = &[
         "200 while it takes traffic, also when everything it asks is down; 503 while it stops",
     ),
     read("/metrics", "every series, in the text format of Prometheus"),
+    read(
+        "/status",
+        "what is degraded, since when, how old, what is held, and what happens next",
+    ),
+    read("/holds", "the holds in force, with author, reason and end"),
+    change("/hold", "puts a hold on a route or a dependency"),
+    change("/release", "takes a hold off"),
+    change(
+        "/reset",
+        "closes a breaker and lets traffic back from the first stage of the ramp",
+    ),
 ];
 
 /// What the administration port works on.
@@ -73,6 +97,7 @@ pub(crate) struct Admin {
     current: Arc<Current>,
     metrics: Metrics,
     token: Token,
+    started: Mono,
 }
 
 impl Admin {
@@ -81,6 +106,7 @@ impl Admin {
             current: Arc::clone(current),
             metrics,
             token,
+            started: current.process().engine.now().mono,
         }
     }
 
@@ -90,6 +116,31 @@ impl Admin {
             Ok(reply) => reply.response(),
             Err(refused) => refused.response(),
         }
+    }
+
+    /// Answers one request of the port that has nothing but numbers and health. Whoever opened it to others has named
+    /// it as he liked, so the name is not looked at.
+    pub(crate) fn answer_reader(&self, request: &Request<Incoming>) -> Response<Full<Bytes>> {
+        let asked = request
+            .uri()
+            .query()
+            .is_some_and(|query| query.split('&').any(|one| one == "verbose"));
+        match (request.method(), request.uri().path()) {
+            (&(Method::GET | Method::HEAD), "/metrics") => self.numbers().response(),
+            (&(Method::GET | Method::HEAD), "/livez") => health::live().response(),
+            (&(Method::GET | Method::HEAD), "/readyz") => {
+                health::ready(self.current.process(), asked).response()
+            }
+            (_, "/metrics" | "/livez" | "/readyz") => Refused::nowhere(&[&ENDPOINTS[0]]).response(),
+            (_, _) => {
+                Refused::because(ProblemKind::NoSuchRoute, "known: /livez, /readyz, /metrics").response()
+            }
+        }
+    }
+
+    fn numbers(&self) -> Reply {
+        let format = http::HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+        Reply::text(self.metrics.text()).with(CONTENT_TYPE, format)
     }
 
     /// Lets through what may be asked, in this order: under an own name, of a known address, by a method that it
@@ -118,15 +169,19 @@ impl Admin {
         self.dispatch(endpoint, &asked).await
     }
 
-    #[expect(clippy::unused_async, reason = "what reads files or asks others waits")]
     async fn dispatch(&self, endpoint: &Endpoint, asked: &Asked) -> Result<Reply, Refused> {
         match (endpoint.method, endpoint.path) {
             ("GET", "/livez") => Ok(health::live()),
-            ("GET", "/readyz") => Ok(health::ready(self.current.process(), asked)),
-            ("GET", "/metrics") => Ok(Reply::text(self.metrics.text()).with(
-                CONTENT_TYPE,
-                http::HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8"),
+            ("GET", "/readyz") => Ok(health::ready(
+                self.current.process(),
+                asked.parameter("verbose").is_some(),
             )),
+            ("GET", "/metrics") => Ok(self.numbers()),
+            ("GET", "/status") => Ok(status::show(&self.current, self.started)),
+            ("GET", "/holds") => Ok(hold::list(&self.current)),
+            ("POST", "/hold") => hold::hold(&self.current, asked).await,
+            ("POST", "/release") => hold::release(&self.current, asked).await,
+            ("POST", "/reset") => hold::reset(&self.current, asked).await,
             // Unreachable while every row has an arm; a test asks for each.
             (_, _) => Err(Refused::nowhere(&[])),
         }

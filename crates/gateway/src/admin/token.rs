@@ -44,11 +44,14 @@ impl fmt::Debug for Token {
 }
 
 impl Token {
-    /// Takes the token that somebody chose from its file.
+    /// Takes the token that somebody chose from its file; without one makes a token for this process.
     ///
     /// # Errors
     /// When the file cannot be read, or what is in it is too short or too long.
-    pub(crate) fn of_file(path: &Path) -> io::Result<Self> {
+    pub(crate) fn of(file: Option<&Path>, address: SocketAddr) -> io::Result<Self> {
+        let Some(path) = file else {
+            return Ok(Self::made_for(address));
+        };
         Ok(Self {
             secret: Some(read(path)?),
             made: None,
@@ -58,7 +61,7 @@ impl Token {
 
     /// Makes a token for this process and writes it where the command line of the same user looks for it. Where that is
     /// not possible there is none, and nothing can be changed.
-    pub(crate) fn made_for(address: SocketAddr) -> Self {
+    fn made_for(address: SocketAddr) -> Self {
         match make(address) {
             Ok((secret, path)) => Self {
                 secret: Some(secret),

@@ -5,10 +5,12 @@
 use std::{path::Path, process::ExitCode};
 
 use evenkeel::Engine;
+use serde_json::json;
 
 use super::{FAILED, UNUSABLE, complain, print};
 use crate::{
     config::{self, Contract, Diagnostics, Loaded, NotLoaded},
+    explain::{self, OfRoute},
     proxy::{App, Limits},
 };
 
@@ -19,41 +21,58 @@ pub(super) struct How {
     pub(super) json: bool,
     /// Warnings are problems.
     pub(super) strict: bool,
+    /// Also what is in force, and what an outage would leave.
+    pub(super) explain: bool,
 }
 
 pub(super) fn run(path: &Path, how: How) -> ExitCode {
-    let loaded = match read(path) {
-        Ok(loaded) if how.strict && loaded.diagnostics.warnings() > 0 => {
-            Err(NotLoaded::Problems(loaded.diagnostics.clone()))
-        }
-        other => other,
-    };
-    match loaded {
-        Ok(loaded) if how.json => {
-            print(&format!("{:#}", loaded.diagnostics.json()));
-            ExitCode::SUCCESS
-        }
-        Ok(loaded) => {
-            warn(&loaded.diagnostics);
-            print(&format!("{}: {}", path.display(), summary(&loaded)));
+    match checked(path, how) {
+        Ok((loaded, routes)) => {
+            let found = &loaded.diagnostics;
+            match (how.json, routes) {
+                (true, Some(routes)) => print(&format!(
+                    "{:#}",
+                    json!({ "found": found.json(), "routes": explain::json(&routes) })
+                )),
+                (true, None) => print(&format!("{:#}", found.json())),
+                (false, routes) => {
+                    warn(found);
+                    let told = routes.map(|routes| explain::text(&routes)).unwrap_or_default();
+                    print(&format!("{told}{}: {}", path.display(), summary(&loaded)));
+                }
+            }
             ExitCode::SUCCESS
         }
         Err(NotLoaded::Unreadable(why)) => {
             complain(&why);
             ExitCode::from(UNUSABLE)
         }
-        Err(NotLoaded::Problems(diagnostics)) => {
-            let diagnostics = if how.strict {
-                diagnostics.strict()
-            } else {
-                diagnostics
-            };
+        Err(NotLoaded::Problems(found)) => {
+            let found = if how.strict { found.strict() } else { found };
             if how.json {
-                print(&format!("{:#}", diagnostics.json()));
+                print(&format!("{:#}", found.json()));
             } else {
-                complain(&diagnostics.to_string());
+                complain(&found.to_string());
             }
             ExitCode::from(FAILED)
+        }
+    }
+}
+
+/// Reads a contract, and tells of its routes where that is wanted.
+fn checked(path: &Path, how: How) -> Result<(Loaded, Option<Vec<OfRoute>>), NotLoaded> {
+    let (mut loaded, app) = read(path)?;
+    if how.strict && loaded.diagnostics.warnings() > 0 {
+        return Err(NotLoaded::Problems(loaded.diagnostics));
+    }
+    if !how.explain {
+        return Ok((loaded, None));
+    }
+    match explain::explain(&loaded, &app) {
+        Ok(routes) => Ok((loaded, Some(routes))),
+        Err(problems) => {
+            loaded.diagnostics.absorb(&problems, &loaded.places);
+            Err(NotLoaded::Problems(loaded.diagnostics))
         }
     }
 }
@@ -78,18 +97,20 @@ fn warn(diagnostics: &Diagnostics) {
 }
 
 /// Reads a contract and builds everything in it once, so that the engine's own rules are checked too.
-pub(super) fn read(path: &Path) -> Result<Loaded, NotLoaded> {
+fn read(path: &Path) -> Result<(Loaded, App), NotLoaded> {
     let mut loaded = config::load(path)?;
-    if let Err(problems) = App::build(&loaded.contract, &Engine::system(), Limits::default(), 1) {
-        loaded.diagnostics.absorb(&problems, &loaded.places);
-        return Err(NotLoaded::Problems(loaded.diagnostics));
+    match App::build(&loaded.contract, &Engine::system(), Limits::default(), 1) {
+        Ok(app) => Ok((loaded, app)),
+        Err(problems) => {
+            loaded.diagnostics.absorb(&problems, &loaded.places);
+            Err(NotLoaded::Problems(loaded.diagnostics))
+        }
     }
-    Ok(loaded)
 }
 
 /// Reads a contract to serve it; what is wrong with it, and what it warns of, is printed.
 pub(super) fn load(path: &Path) -> Result<Contract, NotLoaded> {
-    let loaded = read(path).inspect_err(|not| match not {
+    let (loaded, _) = read(path).inspect_err(|not| match not {
         NotLoaded::Unreadable(why) => complain(why),
         NotLoaded::Problems(diagnostics) => complain(&diagnostics.to_string()),
     })?;

@@ -2,11 +2,19 @@
 //! It exists so that parsing, help and meaning come from one definition.
 //! It refuses to do the work itself: each verb has a file.
 
+mod alerts;
 mod check;
 mod demo;
 mod explain;
 mod files;
+mod hold;
+mod init;
+mod remote;
+mod schema;
+mod screen;
 mod serve;
+mod status;
+mod steer;
 
 use std::{ffi::OsString, io::Write as _, path::PathBuf, process::ExitCode};
 
@@ -45,6 +53,7 @@ address in use.")]
 Examples:
   evenkeel check contract.toml
   evenkeel check --strict contract.toml    warnings are problems
+  evenkeel check --explain contract.toml   what is in force, and what an outage would leave
   evenkeel check --json contract.toml      a list for programs, see docs/reference/check.md
 
 Exit status: 0 no problem (there may be warnings), 1 problems, 2 the file cannot be read.")]
@@ -57,6 +66,25 @@ Exit status: 0 no problem (there may be warnings), 1 problems, 2 the file cannot
         /// Make every warning a problem
         #[arg(long)]
         strict: bool,
+        /// Print what is in force on each route, and what would be served if a dependency were gone
+        #[arg(long)]
+        explain: bool,
+    },
+    /// Write a contract to start from
+    #[command(after_help = "\
+Examples:
+  evenkeel init                    writes contract.toml
+  evenkeel init shop.toml
+  evenkeel init --force shop.toml  in place of what is there
+
+Exit status: 0 written, 1 the file is there already, 2 it cannot be written.")]
+    Init {
+        /// Where to write it
+        #[arg(default_value = "contract.toml")]
+        path: PathBuf,
+        /// Write in place of a file that is there
+        #[arg(long)]
+        force: bool,
     },
     /// Say what is meant by the code of a problem, and show it mended
     #[command(after_help = "\
@@ -68,6 +96,38 @@ Exit status: 0 explained, 2 there is no such code.")]
     Explain {
         /// The word in the brackets of a problem or warning
         code: Option<String>,
+    },
+    /// Print the JSON Schema of contracts, for editors
+    #[command(after_help = "\
+Examples:
+  evenkeel schema > contract.schema.json
+  #:schema contract.schema.json            the first line of a contract, for Taplo and editors that use it
+
+Exit status: 0 printed.")]
+    Schema,
+    #[command(flatten)]
+    Steer(steer::Verb),
+    /// Write the alerts of a contract as rules for Prometheus
+    #[command(after_help = "\
+Examples:
+  evenkeel alerts contract.toml > evenkeel.rules.yml
+  evenkeel alerts contract.toml --tests > evenkeel.rules_test.yml
+  promtool test rules evenkeel.rules_test.yml
+
+Each alert says what users get, what to do, and where it is explained: docs/guide/alerts.md
+Exit status: 0 written, 2 the contract cannot be read or has problems.")]
+    Alerts {
+        /// The contract file
+        contract: PathBuf,
+        /// Write the tests of the rules instead, for promtool test rules
+        #[arg(long)]
+        tests: bool,
+        /// How often Prometheus asks: whole seconds, 1s to 5m; 15s if left out
+        #[arg(long, value_name = "SPAN")]
+        scrape_interval: Option<String>,
+        /// The rule file that the tests name
+        #[arg(long, value_name = "FILE", default_value = "evenkeel.rules.yml")]
+        rules: String,
     },
     /// Watch an outage with and without a ladder, on this machine, in a few seconds
     #[command(after_help = "\
@@ -94,12 +154,36 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     match Arguments::try_parse_from(arguments) {
         Ok(arguments) => match arguments.verb {
             Verb::Serve { contract } => serve::run(&contract),
+            Verb::Steer(verb) => verb.run(),
             Verb::Check {
                 contract,
                 json,
                 strict,
-            } => check::run(&contract, check::How { json, strict }),
+                explain,
+            } => check::run(
+                &contract,
+                check::How {
+                    json,
+                    strict,
+                    explain,
+                },
+            ),
+            Verb::Init { path, force } => init::run(&path, force),
+            Verb::Schema => schema::run(),
             Verb::Explain { code } => explain::run(code.as_deref()),
+            Verb::Alerts {
+                contract,
+                tests,
+                scrape_interval,
+                rules,
+            } => alerts::run(
+                &contract,
+                &alerts::What {
+                    tests,
+                    every: scrape_interval,
+                    rules,
+                },
+            ),
             Verb::Demo { json, without_stale } => demo::run(json, without_stale),
         },
         Err(error) => {

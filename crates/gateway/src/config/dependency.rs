@@ -15,6 +15,7 @@ use http::Uri;
 
 use super::{
     across::Asker,
+    classify::{self, Classify},
     keys, lints,
     probe::{self, HealthProbe},
     ramp,
@@ -66,6 +67,8 @@ pub struct Dependency {
     pub abandoned: Option<u32>,
     /// Whether a read is sent once more whose idle connection ends before any answer.
     pub resend: bool,
+    /// What its answers mean, where that differs from the usual.
+    pub classify: Classify,
     /// What is changed of its messages.
     pub rewrite: Rewrite,
 }
@@ -212,6 +215,7 @@ lints::TIMEOUT_PAST_DEADLINE,
     let abandoned = fields.integer("abandoned", 1, 1_000_000, "50");
     let is_limited = concurrency.is_some() || learned_limit.is_some() || !uses.is_empty();
     let queue = room::read_queue(&mut fields, pressed, is_limited);
+    let classify = classify::read(&mut fields);
     let resend = fields.boolean("resend").unwrap_or(true);
     let draft = DependencyDraft {
         name: name.clone(),
@@ -226,7 +230,7 @@ lints::TIMEOUT_PAST_DEADLINE,
         retry,
         queue,
         abandoned,
-        rows: Vec::new(),
+        rows: classify.rows.clone(),
     };
     if let Err(found) = draft.check() {
         fields.absorb(found);
@@ -246,6 +250,7 @@ lints::TIMEOUT_PAST_DEADLINE,
         queue,
         abandoned,
         resend,
+        classify,
         rewrite,
     })
 }
@@ -268,7 +273,8 @@ fn upstreams(fields: &mut Fields<'_, '_>) -> Option<Vec<Upstream>> {
     for url in &urls {
         match address(url) {
             Ok(upstream) if read.contains(&upstream) => {
-                fields.problem(
+                fields.lint(
+                    lints::LISTED_TWICE,
                     "urls",
                     &format!("\"{url}\" twice"),
                     "each address once",

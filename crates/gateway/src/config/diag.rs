@@ -51,7 +51,6 @@ pub struct Places {
 
 impl Places {
     /// Also remembers what each setting is read as, whether it is written down or not.
-    #[allow(dead_code, reason = "for the schema")]
     pub(super) const fn with_kinds() -> Self {
         Self {
             spans: BTreeMap::new(),
@@ -72,10 +71,14 @@ impl Places {
     }
 
     /// Returns what settings were read as.
-    #[allow(dead_code, reason = "for the schema")]
     pub(super) fn kinds(&self) -> impl Iterator<Item = (&str, &Kind)> {
         let kinds = self.kinds.iter().flatten();
         kinds.map(|(place, kind)| (place.as_str(), kind))
+    }
+
+    /// Returns the place of every setting that is written down.
+    pub(super) fn all(&self) -> impl Iterator<Item = &str> {
+        self.spans.keys().map(String::as_str)
     }
 
     /// Returns where a setting stands; `None` if it is not written down.

@@ -52,6 +52,11 @@ const FOR_READS: [(&str, &str); 12] = [
     ("other_methods", "every method is forwarded"),
 ];
 
+/// Returns the keys that mean something for reads alone.
+pub(crate) fn keys_of_reads() -> impl Iterator<Item = &'static str> {
+    FOR_READS.iter().map(|(key, _)| *key)
+}
+
 const LARGEST: u64 = 1 << 40;
 
 /// Reads what a route forwards of the requests that meet its conditions.

@@ -8,6 +8,7 @@ use super::{
     lints,
     network::{self, Network},
     reader::Fields,
+    steering::{self, Steering},
 };
 
 /// Settings of the gateway itself.
@@ -31,6 +32,8 @@ pub struct Gateway {
     pub access_log: AccessLog,
     /// The proxies whose word about their clients counts.
     pub trusted_peers: Vec<Network>,
+    /// What concerns operators.
+    pub steering: Steering,
 }
 
 /// Where a line is written about each request.
@@ -101,6 +104,7 @@ pub(super) fn read(mut fields: Fields<'_, '_>) -> Option<Gateway> {
         );
     }
     let access_log = access_log(&mut fields);
+    let steering = steering::read(&mut fields, admin);
     let bytes = |given: Option<u64>, default| {
         given
             .and_then(|bytes| usize::try_from(bytes).ok())
@@ -116,6 +120,7 @@ pub(super) fn read(mut fields: Fields<'_, '_>) -> Option<Gateway> {
         drain: drain.unwrap_or(Gateway::DRAIN),
         access_log,
         trusted_peers: network::read(&mut fields, "trusted_peers"),
+        steering,
     })
 }
 
@@ -137,7 +142,7 @@ fn access_log(fields: &mut Fields<'_, '_>) -> AccessLog {
     }
 }
 
-fn address(fields: &mut Fields<'_, '_>, key: &'static str, example: &str) -> Option<SocketAddr> {
+pub(super) fn address(fields: &mut Fields<'_, '_>, key: &'static str, example: &str) -> Option<SocketAddr> {
     let text = fields.text(key, example)?;
     let address = text.parse().ok();
     if address.is_none() {

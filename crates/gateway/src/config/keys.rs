@@ -22,6 +22,9 @@ pub const GATEWAY: &[&str] = &[
     "drain",
     "access_log",
     "trusted_peers",
+    "state",
+    "admin_token_file",
+    "metrics",
 ];
 /// Keys of `[store]`.
 pub const STORE: &[&str] = &["path", "max", "backlog", "timeout", "clock_skew"];
@@ -43,10 +46,16 @@ pub const DEPENDENCY: &[&str] = &[
     "queue",
     "abandoned",
     "resend",
+    "classify",
+    "classes",
     "rewrite",
 ];
 /// Keys of `eject`.
 pub const EJECT: &[&str] = &["consecutive", "for", "for_max", "jitter", "max_share", "statuses"];
+/// Keys of `classes`.
+pub const CLASSES: &[&str] = &["outage", "refusal", "gone", "busy"];
+/// Keys of one class of `classes`.
+pub const CLASS: &[&str] = &["breaker", "ladder"];
 /// Keys of `rewrite`.
 pub const REWRITE: &[&str] = &[
     "host",
@@ -135,6 +144,7 @@ pub const KEEP_IF: &[&str] = &["status", "not_empty"];
 /// Every table with its keys, named as the reference page names them.
 pub const ALL: &[(&str, &[&str])] = &[
     ("gateway", GATEWAY),
+    ("store", STORE),
     ("resources.<name>", RESOURCE),
     ("dependencies.<name>", DEPENDENCY),
     ("dependencies.<name>.eject", EJECT),
@@ -144,6 +154,8 @@ pub const ALL: &[(&str, &[&str])] = &[
     ("dependencies.<name>.learned_limit", LEARNED_LIMIT),
     ("dependencies.<name>.retry", RETRY),
     ("dependencies.<name>.queue", QUEUE),
+    ("dependencies.<name>.classes", CLASSES),
+    ("dependencies.<name>.classes.<class>", CLASS),
     ("dependencies.<name>.rewrite", REWRITE),
     ("routes", ROUTE),
     ("routes.match", MATCH),

@@ -4,6 +4,7 @@
 
 mod across;
 mod caching;
+mod classify;
 mod conditions;
 mod dangers;
 mod dependency;
@@ -17,6 +18,7 @@ mod ladder;
 pub mod lints;
 mod network;
 pub mod outside;
+pub mod page;
 pub mod pattern;
 mod probe;
 mod ramp;
@@ -26,15 +28,19 @@ mod retry;
 mod rewrite;
 pub mod room;
 mod route;
+pub mod schema;
 pub mod sources;
 mod spread;
+mod steering;
 mod store;
 pub mod units;
 
 pub use caching::Caching;
+pub use classify::{Classify, STATUSES_MAX};
 pub use conditions::{CONDITIONS_MAX, Conditions, Field, Host, Rank};
 pub use dependency::{Breaker, Dependency, Resource, Upstream};
 pub use diag::{Diagnostics, Places};
+pub(crate) use forwarding::keys_of_reads;
 pub use forwarding::{Class, OtherMethods};
 pub use gateway::{AccessLog, Gateway};
 pub use ladder::{Alternate, DefaultAnswer, Rung};
@@ -43,6 +49,7 @@ pub use probe::HealthProbe;
 pub use rewrite::{CHANGES_MAX, FieldChanges, Rewrite, RewriteHost};
 pub use route::{KeepIf, Route, ScopePart};
 pub use spread::Spread;
+pub use steering::Steering;
 pub use store::Store;
 
 use std::path::{Path, PathBuf};

@@ -2,11 +2,11 @@
 //! It exists apart from the breaker, which is about all of them together.
 //! It refuses a choice where there is nothing to choose.
 
-use evenkeel_core::{EjectRules, Spread as Balance};
+use evenkeel_core::{EjectRules, Spread as Balance, codes};
 use http::StatusCode;
 
 use super::{
-    keys,
+    keys, lints,
     reader::{Fields, shown},
 };
 
@@ -33,7 +33,8 @@ pub(super) fn read(fields: &mut Fields<'_, '_>, addresses: usize) -> Spread {
         [Balance::PowerOfTwo, Balance::LeastLoaded, Balance::RoundRobin].map(|one| (one.as_str(), one));
     let balance = fields.word("balance", &words);
     if addresses == 1 && fields.has("balance") {
-        fields.problem(
+        fields.lint(
+            codes::NO_EFFECT,
             "balance",
             "set beside one address",
             "only beside several `urls`: with one it has no effect",
@@ -62,7 +63,8 @@ fn eject(
         return None;
     }
     if value.get_ref().as_table().is_none() {
-        fields.problem(
+        fields.lint(
+            lints::WRONG_TYPE,
             "eject",
             &shown(value),
             "\"off\", or a table of rules",
@@ -190,7 +192,7 @@ mod tests {
             ),
         ] {
             let shown = read(&dependency).unwrap_err();
-            let seen = format!("error: dependencies.d.{seen}");
+            let seen = format!("]: dependencies.d.{seen}");
             assert!(shown.contains(&seen), "{seen} is missing from\n{shown}");
             assert!(shown.contains(allowed), "{allowed} is missing from\n{shown}");
         }

@@ -95,8 +95,16 @@ mod tests {
             ("path = \"store\"", "store.path: \"store\"", "from the root"),
             ("path = \"/\"", "store.path: \"/\"", "a directory"),
             ("max = \"1GiB\"", "store.path", "missing"),
-            ("path = \"/s\"\nmax = \"1MiB\"", "store.max: 1MiB", "16MiB"),
-            ("path = \"/s\"\nbacklog = \"1B\"", "store.backlog: 1B", "1MiB"),
+            (
+                "path = \"/s\"\nmax = \"1MiB\"",
+                "store.max: \"1MiB\"",
+                "a size of 16777216",
+            ),
+            (
+                "path = \"/s\"\nbacklog = \"1B\"",
+                "store.backlog: \"1B\"",
+                "a size of 1048576",
+            ),
             (
                 "path = \"/s\"\ntimeout = \"11s\"",
                 "store.timeout: 11s",

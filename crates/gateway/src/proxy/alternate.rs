@@ -235,6 +235,6 @@ fn kind_of(reply: &Reply) -> (u16, Option<String>) {
             essence(copy.headers(0).get(http::header::CONTENT_TYPE)),
         ),
         Reply::Default(answer) => (answer.status.as_u16(), essence(Some(&answer.content_type))),
-        Reply::Streamed(status, _) => (status.as_u16(), None),
+        Reply::Streamed(status, ..) => (status.as_u16(), None),
     }
 }

@@ -158,6 +158,32 @@ impl App {
             .cloned()
     }
 
+    /// Returns the dependency that a route asks.
+    pub(crate) fn asks(&self, route: &str) -> Option<String> {
+        let reads = self.routes.iter().find(|one| &*one.name == route);
+        let passes = self.passes.iter().find(|one| &*one.name == route);
+        let dependency = reads
+            .map(|one| one.guard.dependency())
+            .or_else(|| passes.map(|one| one.guard.dependency()));
+        dependency.map(|one| one.name().to_owned())
+    }
+
+    /// Returns what can be held, as it is named.
+    pub(crate) fn target_names(&self) -> Vec<String> {
+        let routes = self.route_names().into_iter().map(|name| format!("route {name}"));
+        let dependencies = self
+            .dependencies
+            .iter()
+            .map(|(one, _)| format!("dependency {}", one.name()));
+        routes.chain(dependencies).collect()
+    }
+
+    /// Returns the names of all routes, in the order of the contract.
+    pub(crate) fn route_names(&self) -> Vec<String> {
+        let named = self.served.list.iter().filter_map(Served::name);
+        named.map(|name| name.to_string()).collect()
+    }
+
     /// Returns how many connections to this dependency are idle.
     #[must_use]
     pub fn idle_connections(&self, name: &str) -> usize {
@@ -204,6 +230,9 @@ impl App {
             store.log_events(&self.process.log);
         }
         let now = self.process.engine.now();
+        for (route, turn) in self.process.standing.turned() {
+            self.process.log.line(&telemetry::told(&route, &turn, now));
+        }
         for (dependency, upstream) in &self.dependencies {
             for (at, event) in upstream.spreading().map(Spreading::take_news).unwrap_or_default() {
                 let line =
@@ -239,7 +268,8 @@ impl App {
     pub(crate) fn look(&self) {
         let routes: Vec<_> = self.served.list.iter().filter_map(Served::counts).collect();
         let now = self.process.engine.now().mono;
-        drop(self.process.standing.look(now, &routes));
+        self.routes.iter().for_each(|route| route.oldest.turn(now));
+        self.process.standing.look(now, &routes);
     }
 
     /// Looks after idle connections and windows of counters. Called every [`super::upstream::SWEEP_EVERY`].
@@ -334,6 +364,9 @@ fn dependencies(
         }
         if let Some(rules) = dependency.learned_limit {
             builder = builder.learned_limit(rules);
+        }
+        for (class, row) in &dependency.classify.rows {
+            builder = builder.row(*class, *row);
         }
         for resource in resources {
             if dependency.uses.iter().any(|used| used == resource.name()) {

@@ -13,9 +13,9 @@ use std::{
 
 use bytes::{Bytes, BytesMut};
 use evenkeel::{Class, Keep, Permit};
-use evenkeel_http::{dates::HttpDate, facts::RequestFacts, hop::strip_hop_by_hop, status::in_error_set};
+use evenkeel_http::{dates::HttpDate, facts::RequestFacts, hop::strip_hop_by_hop};
 use http::{
-    HeaderMap, HeaderName, HeaderValue, Method, Version,
+    HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version,
     header::{DATE, IF_MATCH, IF_UNMODIFIED_SINCE},
     request::Parts,
     response,
@@ -30,7 +30,6 @@ use super::{
     framing::{self, Asked, End},
     keep::{self, Received, Verdict, Why},
     peer::Peer,
-    repeat,
     route::Route,
     seat::{CameTo, Tried},
     stream::Stream,
@@ -121,7 +120,7 @@ impl Exchange {
         if stream.length() == Some(0) {
             stream.end_now().await;
         }
-        let may_repeat = repeats && repeat::is_worth_repeating(parts.status);
+        let may_repeat = repeats && self.is_worth_repeating(parts.status);
         if !self.holds_back() && !may_repeat {
             let keep = self.flowing(&parts, None);
             return self.let_through(parts, stream, None, keep);
@@ -142,6 +141,20 @@ impl Exchange {
                 self.whole(parts, body, lease, verdict)
             }
         }
+    }
+
+    /// Tells whether an answer of this status may be followed by another attempt; its body is then not let through at once.
+    pub(super) fn is_worth_repeating(&self, status: StatusCode) -> bool {
+        matches!(
+            self.upstream().classify.of(status),
+            Class::Outage(_) | Class::Busy
+        )
+    }
+
+    /// Tells whether an answer of this status is none while something can stand in for it.
+    pub(super) fn is_error(&self, status: StatusCode) -> bool {
+        let classify = &self.upstream().classify;
+        classify.is_error(classify.of(status))
     }
 
     /// Bodies are held back where a lower rung could still help, or where several callers may share them.
@@ -206,15 +219,19 @@ impl Exchange {
             self.route.note_not_kept(why);
         }
         let status = head.status;
+        let class = self.upstream().classify.of(status);
+        if class == Class::Fault {
+            return Err(Trouble::Fault);
+        }
         *self.handed.lock() = Handed {
             headers: Some(self.answered(head)),
             stream: Some(Box::new(stream)),
             lease: None,
         };
-        if in_error_set(status) {
-            return Err(Trouble::ErrorAnswer(status, None));
+        if self.upstream().classify.is_error(class) {
+            return Err(Trouble::ErrorAnswer(status, class, None));
         }
-        Ok(Reply::Streamed(status, keep))
+        Ok(Reply::Streamed(status, class, keep))
     }
 
     pub(super) fn whole(
@@ -228,7 +245,12 @@ impl Exchange {
             self.route.note_not_kept(why);
         }
         let status = head.status;
-        let shared = if in_error_set(status) {
+        let class = self.upstream().classify.of(status);
+        if class == Class::Fault {
+            return Err(Trouble::Fault);
+        }
+        let is_error = self.upstream().classify.is_error(class);
+        let shared = if is_error {
             keep::of_failure(&self.facts(), &self.request.headers, status, &head.headers)
         } else {
             verdict.shared
@@ -242,6 +264,7 @@ impl Exchange {
         };
         let whole = Arc::new(Whole {
             status,
+            class,
             headers: stored,
             body,
             terms: verdict.terms,
@@ -253,8 +276,8 @@ impl Exchange {
             stream: None,
             lease: Some(lease),
         };
-        if in_error_set(status) {
-            return Err(Trouble::ErrorAnswer(status, Some(whole)));
+        if is_error {
+            return Err(Trouble::ErrorAnswer(status, class, Some(whole)));
         }
         Ok(Reply::Whole(whole))
     }

@@ -206,6 +206,9 @@ fn ended(
         .as_ref()
         .map(|_| CameTo::of(&exchange.route.name, &end));
     exchange.note_end(&end);
+    if let Ok(answer) = &end {
+        exchange.route.note_age(answer);
+    }
     let mut response = respond(exchange, end, &app.process.labels);
     if exchange.repeats() {
         repeat::mark(&mut response);

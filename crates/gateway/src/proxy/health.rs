@@ -34,7 +34,7 @@ pub(super) fn probe(
             match upstream.send(&tried, || get(&target, host.as_ref())).await {
                 Ok(mut head) => {
                     head.link.came_to(CameTo::Answered);
-                    Class::of_status(head.response.status().as_u16())
+                    upstream.classify.of(head.response.status())
                 }
                 Err(trouble) => trouble.class(),
             }

@@ -14,10 +14,8 @@ use std::{
     time::Duration,
 };
 
-use evenkeel::{Ending, Permit, Unanswered};
-use evenkeel_http::{
-    hop::strip_hop_by_hop, invalidate::retires_target, problem::ProblemKind, status::in_error_set,
-};
+use evenkeel::{Class, Ending, Permit, Unanswered};
+use evenkeel_http::{hop::strip_hop_by_hop, invalidate::retires_target, problem::ProblemKind};
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header::MAX_FORWARDS, request::Parts};
 use hyper::body::Incoming;
 use parking_lot::Mutex;
@@ -127,7 +125,7 @@ impl Passed {
         let response = match end {
             Ok(answer) => shared.passed_on(answer.value, labels),
             Err(end) => match (end.ending, &end.cause) {
-                (Ending::Failed, Some(Trouble::ErrorAnswer(status, _))) => shared.passed_on(*status, labels),
+                (Ending::Failed, Some(Trouble::ErrorAnswer(status, ..))) => shared.passed_on(*status, labels),
                 _ => shared.unanswered(&end),
             },
         };
@@ -154,14 +152,18 @@ impl Shared {
             stream.end_now().await;
         }
         let status = parts.status;
+        let class = passing.upstream.classify.of(status);
+        if class == Class::Fault {
+            return Err(Trouble::Fault);
+        }
         self.retire_copies(status, &parts.headers);
         let mut headers = parts.headers;
         strip_hop_by_hop(&mut headers);
         passing.upstream.rewrite.response.apply(&mut headers);
         passing.via.append(&mut headers, parts.version);
         *self.answer.lock() = Some((headers, stream));
-        if in_error_set(status) {
-            return Err(Trouble::ErrorAnswer(status, None));
+        if matches!(class, Class::Outage(_)) {
+            return Err(Trouble::ErrorAnswer(status, class, None));
         }
         Ok(status)
     }

@@ -11,7 +11,6 @@ use std::{
 };
 
 use evenkeel::{Dependency, Pass, Problems};
-use evenkeel_core::Class;
 use evenkeel_http::hop::Via;
 use http::StatusCode;
 
@@ -48,7 +47,10 @@ impl Passing {
             .engine
             .pass(&route.name, dependency)
             .classify(Trouble::class)
-            .class_of(|status: &StatusCode| Class::of_status(status.as_u16()))
+            .class_of({
+                let upstream = Arc::clone(upstream);
+                move |status: &StatusCode| upstream.classify.of(*status)
+            })
             .criticality(route.criticality)
             .build()?;
         let timeout = dependency.contract().timeout().unwrap_or(Duration::MAX);

@@ -18,6 +18,7 @@ use evenkeel_http::problem::ProblemKind;
 use super::{buffers::Buffers, caching, labels::Labels, limits::Limits, store::StoreSlot, whole::Reply};
 use crate::{
     config::Contract,
+    steering::Steering,
     telemetry::{Log, Standing},
 };
 
@@ -46,6 +47,8 @@ pub(crate) struct Process {
     pub(super) in_flight: AtomicUsize,
     /// Where the routes stand.
     pub(crate) standing: Standing,
+    /// What people have decided.
+    pub(crate) steering: Steering,
     stopping: AtomicBool,
     misdirected: [AtomicU64; MISDIRECTED.len()],
 }
@@ -65,6 +68,7 @@ impl Process {
             labels: Labels::new(),
             in_flight: AtomicUsize::new(0),
             standing: Standing::default(),
+            steering: Steering::default(),
             stopping: AtomicBool::new(false),
             misdirected: array::from_fn(|_| AtomicU64::new(0)),
         }

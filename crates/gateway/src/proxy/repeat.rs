@@ -20,16 +20,16 @@ pub(super) fn is_repeatable(method: &Method) -> bool {
     *method == Method::GET || *method == Method::HEAD
 }
 
-/// Tells whether an answer of this status may be followed by another attempt; its body is then not let through at once.
-pub(super) fn is_worth_repeating(status: StatusCode) -> bool {
+/// Tells whether a failure of this status is worth another attempt, as others see it.
+fn is_worth_repeating(status: StatusCode) -> bool {
     matches!(Class::of_status(status.as_u16()), Class::Outage(_) | Class::Busy)
 }
 
 /// Reads what an error says about asking again.
 pub(super) fn advice_of_trouble(trouble: &Trouble, now: Wall) -> Advice {
     match trouble {
-        Trouble::ErrorAnswer(_, Some(whole)) => advice(&whole.headers, now),
-        Trouble::ErrorAnswer(_, None)
+        Trouble::ErrorAnswer(.., Some(whole)) => advice(&whole.headers, now),
+        Trouble::ErrorAnswer(.., None)
         | Trouble::Refused
         | Trouble::NameNotFound
         | Trouble::Unroutable
@@ -39,7 +39,8 @@ pub(super) fn advice_of_trouble(trouble: &Trouble, now: Wall) -> Advice {
         | Trouble::NothingLeft
         | Trouble::Terminated
         | Trouble::Unreadable
-        | Trouble::Cut => Advice::Whenever,
+        | Trouble::Cut
+        | Trouble::Fault => Advice::Whenever,
     }
 }
 

@@ -46,7 +46,7 @@ pub(super) fn respond(
         Ok(answer) if answer.rung == Rung::Live => live(exchange, answer, handed, labels),
         Ok(answer) => stand_in(exchange, &answer, connected),
         Err(end) => match (end.ending, &end.cause) {
-            (Ending::Failed, Some(Trouble::ErrorAnswer(status, whole))) => {
+            (Ending::Failed, Some(Trouble::ErrorAnswer(status, _, whole))) => {
                 passed_on(exchange, *status, whole.as_deref(), handed, labels)
                     .unwrap_or_else(|| refuse::unanswered(&end, connected, || exchange.route.next_turn()))
             }
@@ -91,7 +91,7 @@ fn cached(
             }
         },
         Err(end) => match (end.ending, &end.cause) {
-            (Ending::Failed, Some(Trouble::ErrorAnswer(status, whole))) => {
+            (Ending::Failed, Some(Trouble::ErrorAnswer(status, _, whole))) => {
                 error_answer(exchange, *status, whole.as_deref(), handed).map_or_else(
                     || refuse::unanswered(&end, connected, || exchange.route.next_turn()),
                     |response| passed(response, false),
@@ -125,7 +125,7 @@ pub(super) fn unlabelled(value: Reply, handed: Handed) -> Response<Outbound> {
         lease,
     } = handed;
     match value {
-        Reply::Streamed(status, _) => {
+        Reply::Streamed(status, ..) => {
             let body = stream.map_or(Outbound::Empty, Outbound::Stream);
             with_status(status, headers.unwrap_or_default(), body)
         }
@@ -171,7 +171,7 @@ fn stand_in(exchange: &Exchange, answer: &Answer<Reply, Trouble>, connected: boo
             )
         }
         // Streams are never kept, so no rung below live can hold one; copies are answered with elsewhere.
-        Reply::Streamed(status, _) => with_status(*status, HeaderMap::new(), Outbound::Empty),
+        Reply::Streamed(status, ..) => with_status(*status, HeaderMap::new(), Outbound::Empty),
         Reply::Cached(copy, _) => with_status(
             copy.status(),
             copy.headers(0),

@@ -21,6 +21,7 @@ use super::{
     caching,
     keep::Why,
     limits::Limits,
+    oldest::Oldest,
     repeat,
     trouble::Trouble,
     upstream::Upstream,
@@ -103,6 +104,8 @@ pub(crate) struct Route {
     ignored_cookies: IgnoredCookies,
     not_kept: [AtomicU64; Why::COUNT],
     validations: [AtomicU64; Validated::ALL.len()],
+    /// The age of the copies that it gives in place of live answers.
+    pub(crate) oldest: Oldest,
     turns: AtomicU32,
     /// What is noted for those who watch it.
     pub(crate) seen: Arc<Seen>,
@@ -215,6 +218,7 @@ impl Route {
             ignored_cookies: route.ignored_cookies.clone(),
             not_kept: std::array::from_fn(|_| AtomicU64::new(0)),
             validations: std::array::from_fn(|_| AtomicU64::new(0)),
+            oldest: Oldest::default(),
             turns: AtomicU32::new(0),
             seen: Arc::default(),
         })

@@ -102,6 +102,12 @@ impl AllServed {
 }
 
 impl Served {
+    /// Returns its name.
+    pub(super) fn name(&self) -> Option<&Arc<str>> {
+        let reads = self.reads.as_ref().map(|route| &route.name);
+        reads.or_else(|| self.passes.as_ref().map(|passing| &passing.name))
+    }
+
     /// Returns its name and the counters of its guards.
     pub(super) fn counts(&self) -> Option<(Arc<str>, Vec<Counts>)> {
         let reads = self.reads.iter().map(|route| (&route.name, route.guard.counts()));

@@ -10,9 +10,7 @@ use evenkeel::{
     Keep, Mono, Now, Permit,
     http::{Arrived, Head as Judged, HttpCache, NotShelved, Settled},
 };
-use evenkeel_http::{
-    decision::Decision, degraded::is_degraded, status::in_error_set, validation::make_refresh,
-};
+use evenkeel_http::{decision::Decision, degraded::is_degraded, validation::make_refresh};
 use http::{
     HeaderMap, Method, StatusCode,
     header::{IF_MODIFIED_SINCE, IF_NONE_MATCH},
@@ -26,7 +24,6 @@ use super::{
     forward::{self, Sent},
     framing::{self, Asked, End},
     keep::{self, Verdict, Why},
-    repeat,
     route::Validated,
     seat::CameTo,
     stream::Stream,
@@ -60,7 +57,7 @@ impl Exchange {
         let refreshes = decision == Decision::StaleWhileRevalidating;
         let mut answer = self.sent(began, (refreshes, &conditions), &mut permit).await?;
         if answer.head.status != StatusCode::NOT_MODIFIED {
-            if conditional && !in_error_set(answer.head.status) {
+            if conditional && !self.is_error(answer.head.status) {
                 self.route.note_validated(Validated::Replaced);
             }
             return self.arrived(cache, cached, answer).await;
@@ -166,7 +163,7 @@ impl Exchange {
             if !is_degraded(&answer.head.headers) {
                 cache.head_answered(key, looked, request, &arrived);
             }
-            if self.repeats() && repeat::is_worth_repeating(answer.head.status) {
+            if self.repeats() && self.is_worth_repeating(answer.head.status) {
                 // Whether it is asked once more is said by its fields, and only a whole answer shows them.
                 let Answer { head, stream, .. } = answer;
                 return match self.read(stream).await? {
@@ -194,9 +191,9 @@ impl Exchange {
             began,
         } = answer;
         // Nothing could stand in for it, nobody else may have it, and it is not asked for again: it flows.
-        let may_repeat = self.repeats() && repeat::is_worth_repeating(head.status);
+        let may_repeat = self.repeats() && self.is_worth_repeating(head.status);
         // A failure is for all who wait for it.
-        let may_share = in_error_set(head.status) && !self.asks_alone(cache, cached);
+        let may_share = self.is_error(head.status) && !self.asks_alone(cache, cached);
         if let Err((why, _)) = judged
             && !self.route.has_ladder
             && !may_repeat
@@ -240,7 +237,7 @@ impl Exchange {
         let fields = self.fields(&head);
         match cache.store(key, looked, request, (&arrived, &fields), &body) {
             None => self.whole(head, body, lease, Verdict::leave(None)),
-            Some(settled) if in_error_set(head.status) => {
+            Some(settled) if self.is_error(head.status) => {
                 self.note(settled.stored);
                 self.whole(head, body, lease, Verdict::leave(None))
             }

@@ -34,9 +34,11 @@ pub(crate) enum Trouble {
     AnswerTooLate,
     /// The body ended early.
     Cut,
-    /// An error answer that counts as an outage; passed on as it was when nothing stands in for it. Without a body
+    /// An error answer, and what it counts as; passed on as it was when nothing stands in for it. Without a body
     /// here, the one who asked has been handed the stream.
-    ErrorAnswer(StatusCode, Option<Arc<Whole>>),
+    ErrorAnswer(StatusCode, Class, Option<Arc<Whole>>),
+    /// An answer that the contract calls a defect: it is not shown, and nothing stands in for it.
+    Fault,
 }
 
 impl Trouble {
@@ -85,7 +87,8 @@ impl Trouble {
             Self::ConnectTooLate | Self::AnswerTooLate => Class::Outage(Outage::TimedOut),
             Self::NothingLeft => Class::Local,
             Self::Cut => Class::Outage(Outage::Cut),
-            Self::ErrorAnswer(..) => Class::Outage(Outage::ErrorAnswer),
+            Self::ErrorAnswer(_, class, _) => *class,
+            Self::Fault => Class::Fault,
         }
     }
 
@@ -102,6 +105,7 @@ impl Trouble {
             Self::ConnectTooLate => ProxyError::ConnectionTimeout,
             Self::AnswerTooLate => ProxyError::HttpResponseTimeout,
             Self::Cut => ProxyError::HttpResponseIncomplete,
+            Self::Fault => ProxyError::ProxyInternalError,
             Self::ErrorAnswer(..) => return None,
         })
     }
@@ -109,7 +113,7 @@ impl Trouble {
     /// Returns the status of an error answer.
     pub(crate) fn status(&self) -> Option<StatusCode> {
         match self {
-            Self::ErrorAnswer(status, _) => Some(*status),
+            Self::ErrorAnswer(status, ..) => Some(*status),
             Self::Refused
             | Self::NameNotFound
             | Self::Unroutable
@@ -119,7 +123,8 @@ impl Trouble {
             | Self::Unreadable
             | Self::ConnectTooLate
             | Self::AnswerTooLate
-            | Self::Cut => None,
+            | Self::Cut
+            | Self::Fault => None,
         }
     }
 }
@@ -127,7 +132,7 @@ impl Trouble {
 impl fmt::Display for Trouble {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::ErrorAnswer(status, _) => write!(f, "error answer {}", status.as_u16()),
+            Self::ErrorAnswer(status, ..) => write!(f, "error answer {}", status.as_u16()),
             Self::Refused
             | Self::NameNotFound
             | Self::Unroutable
@@ -137,7 +142,8 @@ impl fmt::Display for Trouble {
             | Self::Unreadable
             | Self::ConnectTooLate
             | Self::AnswerTooLate
-            | Self::Cut => f.write_str(self.proxy_error().map_or("failed", ProxyError::as_str)),
+            | Self::Cut
+            | Self::Fault => f.write_str(self.proxy_error().map_or("failed", ProxyError::as_str)),
         }
     }
 }

@@ -36,6 +36,8 @@ pub(crate) struct Upstream {
     spreading: Option<Arc<Spreading>>,
     /// What is changed of its messages.
     pub(super) rewrite: config::Rewrite,
+    /// What its answers mean.
+    pub(super) classify: config::Classify,
     /// A read whose idle connection ends before any answer is sent once more.
     resend: bool,
     /// What the log tells of the latest failure.
@@ -76,6 +78,7 @@ impl Upstream {
                 .collect(),
             spreading: Spreading::new(dependency, engine),
             rewrite: dependency.rewrite.clone(),
+            classify: dependency.classify.clone(),
             resend: dependency.resend,
             last: Mutex::default(),
             asked: AtomicUsize::new(0),

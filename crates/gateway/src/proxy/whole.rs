@@ -18,7 +18,7 @@ pub(crate) enum Reply {
     Whole(Arc<Whole>),
     /// An answer whose body is on its way, and what becomes of the old snapshot; the caller that asked has been
     /// handed it.
-    Streamed(StatusCode, Keep),
+    Streamed(StatusCode, Class, Keep),
     /// A copy of the shelf, and how this call came by it.
     Cached(Arc<Shelved>, How),
     /// The constant that the contract declares.
@@ -46,6 +46,8 @@ pub(crate) enum How {
 #[derive(Debug)]
 pub(crate) struct Whole {
     pub(crate) status: StatusCode,
+    /// What it means to the one who asks.
+    pub(crate) class: Class,
     /// Without hop-by-hop fields. Empty when the caller has been handed the original fields instead.
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
@@ -67,8 +69,8 @@ impl Reply {
     /// Returns the class of an answer; error answers that count as outages never get this far.
     pub(crate) fn class(&self) -> Class {
         match self {
-            Self::Whole(whole) => Class::of_status(whole.status.as_u16()),
-            Self::Streamed(status, _) => Class::of_status(status.as_u16()),
+            Self::Whole(whole) => whole.class,
+            Self::Streamed(_, class, _) => *class,
             Self::Cached(copy, _) => Class::of_status(copy.status().as_u16()),
             Self::Default(_) => Class::Answer,
         }
@@ -78,7 +80,7 @@ impl Reply {
     pub(crate) fn terms(&self) -> Terms {
         match self {
             Self::Whole(whole) => whole.terms,
-            Self::Streamed(_, keep) => Terms {
+            Self::Streamed(_, _, keep) => Terms {
                 keep: *keep,
                 ..Terms::default()
             },

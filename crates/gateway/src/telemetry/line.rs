@@ -74,7 +74,7 @@ impl Line {
 const MILLIS_PER_DAY: i64 = 86_400_000;
 
 /// Writes an instant as RFC 3339 has it, in UTC and to the millisecond.
-pub(super) fn rfc3339(at: Wall) -> String {
+pub(crate) fn rfc3339(at: Wall) -> String {
     let millis = at.as_nanos().div_euclid(1_000_000);
     let (year, month, day) = civil(millis.div_euclid(MILLIS_PER_DAY));
     let of_day = millis.rem_euclid(MILLIS_PER_DAY);

@@ -6,7 +6,7 @@ mod access;
 mod addresses;
 mod ages;
 mod coverage;
-#[allow(dead_code, reason = "read by log and status")]
+#[allow(dead_code, reason = "read by status")]
 mod degradation;
 mod exercises;
 mod line;
@@ -14,18 +14,22 @@ mod log;
 mod metrics;
 mod outages;
 pub mod series;
-#[allow(dead_code, reason = "read by log and status")]
+#[allow(dead_code, reason = "read by status")]
 mod standing;
 mod store;
+mod told;
 
 pub use line::{Level, Line};
 pub use log::Log;
 
 pub(crate) use access::{AccessLog, CameTo, Record, Request as AccessedRequest};
 pub(crate) use addresses::line as address_line;
+pub(crate) use degradation::Came;
+pub(crate) use line::rfc3339;
 pub(crate) use metrics::Metrics;
 pub(crate) use outages::{Blame, Outages};
 pub(crate) use standing::{LOOK_EVERY, Standing};
+pub(crate) use told::line as told;
 
 /// What is noted of the calls of one route beside the engine's own counters. Clones of the handle share it, so that
 /// another contract with a route of this name goes on counting.

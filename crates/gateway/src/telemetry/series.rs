@@ -2,73 +2,15 @@
 //! It exists as one list, so that code, reference page and alerts cannot name a series differently.
 //! It refuses labels that come from requests.
 
-use super::store;
+mod kept;
+mod process;
+mod shape;
+pub(super) mod store;
 
-/// What kind of series it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// Only ever grows; exported with `_total` behind its name.
-    Counter,
-    /// Goes up and down.
-    Gauge,
-    /// Counts by size; exported as `_bucket`, `_sum` and `_count`.
-    Histogram,
-}
-
-/// One series.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Series {
-    /// Its name, without `_total`.
-    pub name: &'static str,
-    /// Its kind.
-    pub kind: Kind,
-    /// Its labels, in order.
-    pub labels: &'static [&'static str],
-    /// What it says, in one sentence without a full stop.
-    pub help: &'static str,
-}
-
-impl Series {
-    /// Returns the name under which it is exported.
-    #[must_use]
-    pub fn exported(&self) -> String {
-        match self.kind {
-            Kind::Counter => format!("{}_total", self.name),
-            Kind::Gauge | Kind::Histogram => self.name.to_owned(),
-        }
-    }
-}
-
-pub(super) const fn counter(
-    name: &'static str,
-    labels: &'static [&'static str],
-    help: &'static str,
-) -> Series {
-    Series {
-        name,
-        kind: Kind::Counter,
-        labels,
-        help,
-    }
-}
-
-pub(super) const fn gauge(name: &'static str, labels: &'static [&'static str], help: &'static str) -> Series {
-    Series {
-        name,
-        kind: Kind::Gauge,
-        labels,
-        help,
-    }
-}
-
-const fn histogram(name: &'static str, labels: &'static [&'static str], help: &'static str) -> Series {
-    Series {
-        name,
-        kind: Kind::Histogram,
-        labels,
-        help,
-    }
-}
+pub(super) use kept::{COVERAGE, COVERAGE_RECENT, SHARED, STALE_AGE, STALE_LIMIT, UNSHAREABLE};
+pub(super) use process::{PROCESS_CPU, PROCESS_FILES, PROCESS_FILES_MAX, PROCESS_MEMORY, PROCESS_START};
+pub use shape::{Kind, Series};
+use shape::{counter, gauge};
 
 pub(super) const CALLS: Series = counter(
     "evenkeel_calls",
@@ -105,36 +47,6 @@ pub(super) const REFRESHES: Series = counter(
     &["route", "result"],
     "Refreshes of copies that nobody waited for, by what they came to",
 );
-pub(super) const COVERAGE: Series = counter(
-    "evenkeel_coverage_calls",
-    &["route", "found"],
-    "Calls of a route that keeps answers, by what was there for them when they came: servable, or why a failure then would have found nothing",
-);
-pub(super) const COVERAGE_RECENT: Series = gauge(
-    "evenkeel_coverage_ratio",
-    &["route"],
-    "The servable share of these calls in the last five minutes; no value while there were none",
-);
-pub(super) const STALE_LIMIT: Series = gauge(
-    "evenkeel_stale_limit_seconds",
-    &["route"],
-    "The contract's limit on the age of old answers, where it states one",
-);
-pub(super) const STALE_AGE: Series = histogram(
-    "evenkeel_stale_age_ratio",
-    &["route"],
-    "Ages of old answers that stood in for a failure, as shares of the limit that each was served under",
-);
-pub(super) const SHARED: Series = gauge(
-    "evenkeel_attempts_shared",
-    &["route"],
-    "Attempts under way that calls may join, where a route shares them",
-);
-pub(super) const UNSHAREABLE: Series = gauge(
-    "evenkeel_keys_unshareable",
-    &["route"],
-    "Keys that are remembered because their answers were one caller's own, where a route shares attempts",
-);
 pub(super) const ATTEMPTS: Series = counter(
     "evenkeel_attempts",
     &["dependency", "class"],
@@ -170,6 +82,11 @@ pub(super) const RETRIES_DENIED: Series = counter(
     &["dependency"],
     "Attempts that were not made because the budget for retries was used up",
 );
+pub(super) const RETRIES_LEFT: Series = gauge(
+    "evenkeel_retries_left",
+    &["dependency"],
+    "Retries that the budget could pay for now, all at once",
+);
 pub(super) const ADDRESS_ATTEMPTS: Series = counter(
     "evenkeel_address_attempts",
     &["dependency", "address", "result"],
@@ -194,11 +111,6 @@ pub(super) const OVERRIDDEN: Series = counter(
     "evenkeel_attempts_overridden",
     &["dependency"],
     "Attempts at an address that was to be left out, because too few others were left",
-);
-pub(super) const RETRIES_LEFT: Series = gauge(
-    "evenkeel_retries_left",
-    &["dependency"],
-    "Retries that the budget could pay for now, all at once",
 );
 pub(super) const BREAKER_STATE: Series = gauge(
     "evenkeel_breaker_state",
@@ -356,24 +268,6 @@ pub(super) const BUILD_INFO: Series = gauge(
     "1, with the version that runs",
 );
 
-pub(super) const PROCESS_CPU: Series = counter(
-    "process_cpu_seconds",
-    &[],
-    "Processor time that the process has used",
-);
-pub(super) const PROCESS_MEMORY: Series = gauge(
-    "process_resident_memory_bytes",
-    &[],
-    "Memory of the process that is in use",
-);
-pub(super) const PROCESS_FILES: Series = gauge("process_open_fds", &[], "Open files and sockets");
-pub(super) const PROCESS_FILES_MAX: Series = gauge("process_max_fds", &[], "The most open files and sockets");
-pub(super) const PROCESS_START: Series = gauge(
-    "process_start_time_seconds",
-    &[],
-    "When the gateway started, in Unix time",
-);
-
 /// Every series, in the order in which they are exported.
 pub const ALL: &[Series] = &[
     CALLS,
@@ -397,12 +291,12 @@ pub const ALL: &[Series] = &[
     QUEUE_WAIT_SECONDS,
     RETRIES,
     RETRIES_DENIED,
+    RETRIES_LEFT,
     ADDRESS_ATTEMPTS,
     ADDRESS_IN_FLIGHT,
     ADDRESS_EJECTED,
     EJECTION_OVERRIDDEN,
     OVERRIDDEN,
-    RETRIES_LEFT,
     BREAKER_STATE,
     BREAKER_TRANSITIONS,
     BREAKER_OPENED,

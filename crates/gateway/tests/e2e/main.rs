@@ -15,6 +15,7 @@ mod failures;
 mod framing;
 mod kit;
 mod lifecycle;
+mod meaning;
 mod passing;
 mod persistence;
 mod poisoning;

@@ -9,6 +9,8 @@ mod lookup;
 mod marks;
 mod plain;
 mod shelved;
+#[cfg(test)]
+mod tests;
 
 mod warm;
 

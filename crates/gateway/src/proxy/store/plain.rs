@@ -5,7 +5,7 @@
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use evenkeel::{Entry, Keep, Mono, Terms};
+use evenkeel::{Class, Entry, Keep, Mono, Terms};
 use evenkeel_core::store::{Body, Record, Stamp};
 use http::StatusCode;
 
@@ -75,6 +75,8 @@ pub(super) fn decode(record: &Record, times: Times) -> Option<(Reply, Entry)> {
         return None;
     }
     let whole = Whole {
+        // What is kept is one, whatever its status.
+        class: Class::Answer,
         status,
         headers,
         body: Bytes::copy_from_slice(record.body.bytes()),

@@ -2,7 +2,7 @@
 //! It exists so that a series is there from the start where a call can reach it: alerts need the zero.
 //! It refuses to promise series of what cannot happen: they would never be anything but zero.
 
-use evenkeel::{Dependency, Ending, Reason, Rung, Skipped, WhenBusy};
+use evenkeel::{Class, Dependency, Ending, Reason, Rung, Skipped, WhenBusy};
 
 use crate::proxy::{App, Route};
 
@@ -23,6 +23,8 @@ pub(super) struct Reach {
     cools_down: bool,
     pub(super) revalidates: bool,
     has_fresh: bool,
+    /// A 429 uses the ladder.
+    busy_leads_down: bool,
 }
 
 impl Reach {
@@ -63,6 +65,7 @@ impl Reach {
             cools_down: false,
             revalidates: false,
             has_fresh: false,
+            busy_leads_down: dependency.contract().table().row(Class::Busy).lower_rung,
         }
     }
 
@@ -86,7 +89,8 @@ impl Reach {
             Reason::CoolDown => self.cools_down,
             Reason::Slow => self.has_soft_timeout,
             Reason::Revalidating => self.revalidates,
-            Reason::Busy | Reason::Fault | Reason::Held => false,
+            Reason::Busy => self.busy_leads_down,
+            Reason::Fault | Reason::Held => false,
         };
         if matches!(reason, Reason::Slow | Reason::Revalidating) {
             return possible && ending == Ending::Answered(Rung::Stale);
@@ -97,9 +101,12 @@ impl Reach {
                 Ending::Answered(Rung::Stale) => self.keeps && has_ladder,
                 Ending::Answered(Rung::Alternate) => self.has_alternate && has_ladder,
                 Ending::Answered(Rung::Default) => self.has_default && has_ladder,
-                Ending::Refused => !(self.has_default && has_ladder) && reason != Reason::ErrorAnswer,
+                Ending::Refused => {
+                    !(self.has_default && has_ladder || matches!(reason, Reason::ErrorAnswer | Reason::Busy))
+                }
                 Ending::Failed => {
-                    !self.has_default && matches!(reason, Reason::ErrorAnswer | Reason::ProbeFailed)
+                    !self.has_default
+                        && matches!(reason, Reason::ErrorAnswer | Reason::Busy | Reason::ProbeFailed)
                 }
                 Ending::Answered(Rung::Live | Rung::Fresh) | Ending::Abandoned | Ending::Cut => false,
             }
@@ -142,6 +149,7 @@ mod tests {
             cools_down: false,
             revalidates: false,
             has_fresh: false,
+            busy_leads_down: false,
         };
         let reached = |reach: &Reach, reason| {
             [

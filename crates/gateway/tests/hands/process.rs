@@ -1,0 +1,165 @@
+//! A gateway in a process of its own, and the command line that speaks to it.
+
+use std::{
+    net::SocketAddr,
+    path::PathBuf,
+    process::{Child, Command, Output, Stdio},
+    time::Duration,
+};
+
+use serde_json::Value;
+
+use crate::kit::PATIENCE;
+
+/// A gateway that runs.
+pub(crate) struct Running {
+    child: Child,
+    pub(crate) address: SocketAddr,
+    pub(crate) admin: SocketAddr,
+    pub(crate) directory: PathBuf,
+}
+
+fn free() -> SocketAddr {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap()
+}
+
+/// A directory of one test, empty.
+pub(crate) fn directory(name: &str) -> PathBuf {
+    let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR"))
+        .join("hands")
+        .join(name);
+    drop(std::fs::remove_dir_all(&directory));
+    std::fs::create_dir_all(&directory).unwrap();
+    directory
+}
+
+impl Running {
+    /// Starts one by a contract as the kit writes them.
+    pub(crate) async fn start(directory: &std::path::Path, contract: &str) -> Self {
+        let (address, admin) = (free(), free());
+        let text = contract
+            .replacen("127.0.0.1:0", &address.to_string(), 1)
+            .replacen("127.0.0.1:0", &admin.to_string(), 1);
+        let path = directory.join("contract.toml");
+        std::fs::write(&path, text).unwrap();
+        Self::spawn(directory, address, admin).await
+    }
+
+    async fn spawn(directory: &std::path::Path, address: SocketAddr, admin: SocketAddr) -> Self {
+        let log = std::fs::OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(directory.join("log"))
+            .unwrap();
+        let child = Command::new(env!("CARGO_BIN_EXE_evenkeel"))
+            .arg("serve")
+            .arg(directory.join("contract.toml"))
+            .env("XDG_RUNTIME_DIR", directory)
+            .stdout(Stdio::null())
+            .stderr(log)
+            .spawn()
+            .unwrap();
+        let running = Self {
+            child,
+            address,
+            admin,
+            directory: directory.to_owned(),
+        };
+        let end = tokio::time::Instant::now() + PATIENCE;
+        while tokio::net::TcpStream::connect(admin).await.is_err() {
+            assert!(
+                tokio::time::Instant::now() < end,
+                "it did not start: {}",
+                running.log()
+            );
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        running
+    }
+
+    /// Ends it without a chance to do anything, and starts another one at the same place.
+    pub(crate) async fn killed_and_started_again(mut self) -> Self {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+        Self::spawn(&self.directory.clone(), self.address, self.admin).await
+    }
+
+    pub(crate) fn log(&self) -> String {
+        std::fs::read_to_string(self.directory.join("log")).unwrap()
+    }
+
+    /// Runs a verb against it.
+    pub(crate) async fn run(&self, arguments: &[&str]) -> Output {
+        let mut command = evenkeel(arguments);
+        command
+            .args(["--admin", &self.admin.to_string()])
+            .env("XDG_RUNTIME_DIR", &self.directory)
+            .env("USER", "ana")
+            .env_remove("SUDO_USER");
+        finished(command).await
+    }
+
+    /// Runs a verb that has to succeed, and returns what it prints as JSON.
+    pub(crate) async fn json(&self, arguments: &[&str]) -> Value {
+        let arguments: Vec<&str> = arguments.iter().copied().chain(["--json"]).collect();
+        let output = self.run(&arguments).await;
+        assert!(output.status.success(), "{arguments:?}: {}", told(&output));
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+
+    /// Runs a verb that has to succeed, and returns what it prints.
+    pub(crate) async fn text(&self, arguments: &[&str]) -> String {
+        let output = self.run(arguments).await;
+        assert!(output.status.success(), "{arguments:?}: {}", told(&output));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Runs a verb that the gateway has to refuse, and returns what it says.
+    pub(crate) async fn refused(&self, arguments: &[&str]) -> String {
+        let output = self.run(arguments).await;
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {}", told(&output));
+        String::from_utf8(output.stderr).unwrap()
+    }
+
+    /// Asks until the answer of a verb fits.
+    pub(crate) async fn until(&self, arguments: &[&str], fits: impl Fn(&Value) -> bool) -> Value {
+        let end = tokio::time::Instant::now() + PATIENCE;
+        loop {
+            let value = self.json(arguments).await;
+            if fits(&value) {
+                return value;
+            }
+            assert!(tokio::time::Instant::now() < end, "waited in vain: {value}");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+pub(crate) fn evenkeel(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_evenkeel"));
+    command.args(arguments);
+    command
+}
+
+pub(crate) async fn finished(mut command: Command) -> Output {
+    tokio::task::spawn_blocking(move || command.output().unwrap())
+        .await
+        .unwrap()
+}
+
+pub(crate) fn told(output: &Output) -> String {
+    format!(
+        "{:?} {}{}",
+        output.status.code(),
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    )
+}

@@ -132,6 +132,18 @@ impl<'c> ReadCall<'c> {
         }
     }
 
+    /// Says that the call arrived earlier than it began: its deadline and its soft timeout count from then. A later time
+    /// than the beginning changes nothing. To be said before anything else.
+    pub fn arrived(&mut self, at: Mono) {
+        let earlier = |counted: Mono, span: Duration| counted.min(at.after(span));
+        if let (Some(end), Some(span)) = (self.deadline.at(), self.contract.deadline()) {
+            self.deadline = Deadline::ending(earlier(end, span));
+        }
+        if let (Some(soft), Some(span)) = (self.soft, self.contract.soft_timeout()) {
+            self.soft = Some(earlier(soft, span));
+        }
+    }
+
     /// Gives the call a random number by which a refresh ahead of its time is drawn. Without one there is none.
     pub const fn draw(&mut self, chance: u64) {
         self.chance = Some(chance);

@@ -20,6 +20,11 @@ impl Deadline {
         Self(span.map(|span| arrived.after(span)))
     }
 
+    /// The end of a call that is known already.
+    pub(crate) const fn ending(at: Mono) -> Self {
+        Self(Some(at))
+    }
+
     /// Returns the instant at which the call ends, if it has an end.
     #[must_use]
     pub const fn at(self) -> Option<Mono> {

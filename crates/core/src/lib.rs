@@ -40,6 +40,7 @@
 //! | whether it is asked again | [`RetryRules`], [`Failed`], [`Retry`], [`NoRetry`] |
 //! | who waits, and who goes without | [`Criticality`], [`QueueRules`], [`Queue`], [`Waiting`] |
 //! | how traffic comes back, and how much is borne | [`RampRules`], [`Stage`], [`LimitRules`], [`Steering`] |
+//! | what a protect step came to | [`Protection`], [`HeldProtection`] |
 //! | how old data may be | [`Age`], [`Facts`], [`replaces`] |
 //! | the public words | [`Ending`], [`Rung`], [`Reason`], [`Skipped`] |
 //! | time and chance | [`Mono`], [`Wall`], [`Now`], [`Rng`] |
@@ -145,6 +146,7 @@ mod lane;
 mod limit;
 mod pass;
 mod problem;
+mod protect;
 mod queue;
 mod ramp;
 mod reason;
@@ -179,6 +181,7 @@ pub use lane::Lane;
 pub use limit::LimitRules;
 pub use pass::{Pass, Refusal};
 pub use problem::{Problem, Problems};
+pub use protect::{HeldProtection, Protection};
 pub use queue::{Joined, Place, Queue, QueueRules, Waiting};
 pub use ramp::{RampEvent, RampRules, RampStep, Stage};
 pub use reason::{Reason, Skipped};

@@ -39,11 +39,13 @@ pub enum Reason {
     Slow,
     /// The copy is past its lifetime and inside its window: it is served at once, while a refresh runs. Nothing failed.
     Revalidating,
+    /// Its protect step could not be decided: the authority did not answer, or was not asked. The call was not begun.
+    ProtectionUnavailable,
 }
 
 impl Reason {
     /// Every reason, in the order of the design.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::DependencyFailed,
         Self::TimedOut,
         Self::Cut,
@@ -60,6 +62,7 @@ impl Reason {
         Self::Held,
         Self::Slow,
         Self::Revalidating,
+        Self::ProtectionUnavailable,
     ];
 
     /// Returns the stable public word.
@@ -82,6 +85,7 @@ impl Reason {
             Self::Held => "held",
             Self::Slow => "slow",
             Self::Revalidating => "revalidating",
+            Self::ProtectionUnavailable => "protection-unavailable",
         }
     }
 
@@ -105,6 +109,7 @@ impl Reason {
             Self::Held => 13,
             Self::Slow => 14,
             Self::Revalidating => 15,
+            Self::ProtectionUnavailable => 16,
         }
     }
 
@@ -127,7 +132,8 @@ impl Reason {
             | Self::QueueExpired
             | Self::Shed
             | Self::Held
-            | Self::Revalidating => false,
+            | Self::Revalidating
+            | Self::ProtectionUnavailable => false,
         }
     }
 
@@ -150,7 +156,8 @@ impl Reason {
             | Self::QueueExpired
             | Self::Shed
             | Self::Held
-            | Self::Slow => true,
+            | Self::Slow
+            | Self::ProtectionUnavailable => true,
             Self::Revalidating => false,
         }
     }
@@ -235,7 +242,8 @@ impl Skipped {
             | Reason::Busy
             | Reason::Fault
             | Reason::Slow
-            | Reason::Revalidating => Self::Failed,
+            | Reason::Revalidating
+            | Reason::ProtectionUnavailable => Self::Failed,
         }
     }
 

@@ -16,6 +16,7 @@ use crate::{
     event::{Event, EventKind, Events},
     line::Lines,
     pass::PassBuilder,
+    protect::ProtectBuilder,
     read::ReadBuilder,
 };
 
@@ -68,6 +69,13 @@ impl Engine {
     /// The name stands in events and counters: 1 to 64 characters of `A-Z a-z 0-9 - _ . /`.
     pub fn pass<T>(&self, name: &str, dependency: &Dependency) -> PassBuilder<T> {
         PassBuilder::new(self.read(name).from(dependency))
+    }
+
+    /// Starts the contract of a Protect: decisions that guard something, see [`Protect`](crate::Protect).
+    ///
+    /// The name stands in events and counters: 1 to 64 characters of `A-Z a-z 0-9 - _ . /`.
+    pub fn protect<T, D>(&self, name: &str) -> ProtectBuilder<T, D> {
+        ProtectBuilder::new(self.read(name))
     }
 
     /// Declares a resource: a capacity of 1 to 1 000 000 that several dependencies draw on.

@@ -106,6 +106,9 @@
 //! Traffic that nothing may stand in for, writes above all, goes through a [`Pass`]: the same permits, breaker and holds,
 //! and no method that could answer it from anywhere else, or make it twice.
 //!
+//! Decisions that guard something, such as who may do what, go through a [`Protect`]: allow, deny or unavailable. Whatever
+//! goes wrong is the third, and there is no method that could make it one of the others.
+//!
 //! # Time
 //!
 //! Time comes from the [`Clock`] that the [`Engine`] was made with. The system's clock is boot time: it counts
@@ -183,6 +186,7 @@ mod line;
 mod memory;
 mod parked;
 mod pass;
+mod protect;
 mod read;
 mod retired;
 mod synthetic;
@@ -201,16 +205,17 @@ pub use dependency::{Dependency, DependencyBuilder, DependencyStatus};
 pub use engine::{Engine, Resource};
 pub use evenkeel_core::{
     Advice, BreakerRules, Carried, CarriedLoad, CarriedOpening, CarriedRamp, Cause, Class, Criticality,
-    DependencyContract, Ending, Facts, HoldMode, Keep, Ladder, LimitRules, Mono, Now, OpenFor, Outage, Over,
-    Problem, Problems, QueueRules, RampEvent, RampRules, RampStep, Ratio, ReadContract, Reason, RetryRules,
-    Row, Rung, RungRule, Skipped, Skips, SlowRatio, Stage, State, Table, Transition, TripRule, Verdict, Wall,
-    WhenBusy,
+    DependencyContract, Ending, Facts, HeldProtection, HoldMode, Keep, Ladder, LimitRules, Mono, Now,
+    OpenFor, Outage, Over, Problem, Problems, Protection, QueueRules, RampEvent, RampRules, RampStep, Ratio,
+    ReadContract, Reason, RetryRules, Row, Rung, RungRule, Skipped, Skips, SlowRatio, Stage, State, Table,
+    Transition, TripRule, Verdict, Wall, WhenBusy,
 };
 pub use event::{Event, EventKind};
 pub use hold::Hold;
 pub use key::{EmptyScopePart, KeyParts, Scope};
 pub use memory::{Entry, Memory};
 pub use pass::{Pass, PassBuilder};
+pub use protect::{Decided, Decision, Protect, ProtectBuilder, ProtectCounts, Unavailable};
 pub use read::{
     AlternateBuilder, Bring, Classified, Classifier, Held, LadderRung, Moment, Read, ReadBuilder, Seeded,
     Terms, Together, Unclassified, Usable, default, stale,

@@ -190,6 +190,12 @@ impl<T, E> Pass<T, E> {
         self.0.dependency()
     }
 
+    /// Counts a call that was not begun because its protect step could not be decided, see
+    /// [`Read::count_unprotected`].
+    pub fn count_unprotected(&self) {
+        self.0.count_unprotected();
+    }
+
     /// Returns what its calls came to.
     #[must_use]
     pub fn counts(&self) -> Counts {

@@ -21,6 +21,7 @@ pub mod config;
 pub mod demo;
 pub mod explain;
 mod gateway;
+mod probe;
 pub mod proxy;
 pub mod steering;
 pub mod telemetry;

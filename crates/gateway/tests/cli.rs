@@ -638,7 +638,18 @@ fn the_log_tells_an_outage_with_its_rule_its_cause_and_its_address() {
     };
     assert!(ask().starts_with("HTTP/1.1 502"));
     let why = format!("reason=dependency-failed error=connection_refused upstream={upstream}");
-    let mut next = || without_time(&lines.next().unwrap().unwrap()).1.to_owned();
+    // What users get is told beside what the breaker does, a second later or so.
+    let mut degraded = Vec::new();
+    let mut line = || without_time(&lines.next().unwrap().unwrap()).1.to_owned();
+    let mut next = || {
+        loop {
+            let line = line();
+            if !line.contains("event=degraded") {
+                return line;
+            }
+            degraded.push(line);
+        }
+    };
     assert_eq!(
         next(),
         format!(
@@ -654,6 +665,14 @@ fn the_log_tells_an_outage_with_its_rule_its_cause_and_its_address() {
     assert_eq!(
         next(),
         format!("level=warn event=breaker name=catalog from=half-open to=open cause=probe-failed {why}")
+    );
+    let told = degraded.pop().unwrap_or_else(|| {
+        let mut lines = std::iter::repeat_with(line);
+        lines.find(|line| line.contains("event=degraded")).unwrap()
+    });
+    assert!(
+        told.starts_with("level=warn event=degraded name=product gets=refused reason="),
+        "{told}"
     );
 }
 

@@ -5,6 +5,8 @@
 mod addresses;
 #[path = "every_key/caching.rs"]
 mod caching;
+#[path = "every_key/keeping.rs"]
+mod keeping;
 #[path = "e2e/kit.rs"]
 mod kit;
 #[path = "every_key/ladder.rs"]
@@ -13,6 +15,8 @@ mod ladder;
 mod load;
 #[path = "every_key/meaning.rs"]
 mod meaning;
+#[path = "every_key/protection.rs"]
+mod protection;
 #[path = "every_key/retries.rs"]
 mod retries;
 #[path = "every_key/room.rs"]
@@ -56,6 +60,51 @@ const CHECKS: &[(&str, &str, Check)] = &[
         check!(steering::admin_token_file()),
     ),
     ("gateway", "metrics", check!(steering::metrics())),
+    (
+        "gateway",
+        "identity_from_peers",
+        check!(protection::identity_from_peers()),
+    ),
+    (
+        "gateway.identity_from_peers",
+        "tenant",
+        check!(protection::identity_from_peers()),
+    ),
+    (
+        "gateway.identity_from_peers",
+        "subject",
+        check!(protection::identity_from_peers()),
+    ),
+    (
+        "gateway.identity_from_peers",
+        "entitlements",
+        check!(protection::identity_from_peers()),
+    ),
+    ("authorities.<name>", "from", check!(protection::from())),
+    ("authorities.<name>", "method", check!(protection::method())),
+    ("authorities.<name>", "path", check!(protection::path())),
+    ("authorities.<name>", "headers", check!(protection::headers())),
+    ("authorities.<name>", "consume", check!(protection::consume())),
+    ("authorities.<name>", "copy", check!(protection::copy())),
+    ("authorities.<name>", "identity", check!(protection::identity())),
+    ("authorities.<name>", "deny", check!(protection::deny())),
+    ("authorities.<name>", "deadline", check!(protection::deadline())),
+    (
+        "authorities.<name>.identity",
+        "tenant",
+        check!(protection::identity()),
+    ),
+    (
+        "authorities.<name>.identity",
+        "subject",
+        check!(protection::identity()),
+    ),
+    (
+        "authorities.<name>.identity",
+        "entitlements",
+        check!(protection::identity()),
+    ),
+    ("routes", "authorize", check!(protection::authorize())),
     ("store", "path", check!(store::path())),
     ("store", "max", check!(store::max())),
     ("store", "backlog", check!(store::backlog())),
@@ -75,12 +124,42 @@ const CHECKS: &[(&str, &str, Check)] = &[
     ("dependencies.<name>.classes", "gone", check!(meaning::gone())),
     ("dependencies.<name>.classes", "busy", check!(meaning::busy())),
     (
-        "dependencies.<name>.classes.<class>",
+        "dependencies.<name>.classes.outage",
         "breaker",
         check!(meaning::breaker()),
     ),
     (
-        "dependencies.<name>.classes.<class>",
+        "dependencies.<name>.classes.outage",
+        "ladder",
+        check!(meaning::outage()),
+    ),
+    (
+        "dependencies.<name>.classes.refusal",
+        "breaker",
+        check!(meaning::refusal()),
+    ),
+    (
+        "dependencies.<name>.classes.refusal",
+        "ladder",
+        check!(meaning::no_ladder()),
+    ),
+    (
+        "dependencies.<name>.classes.gone",
+        "breaker",
+        check!(meaning::gone()),
+    ),
+    (
+        "dependencies.<name>.classes.gone",
+        "ladder",
+        check!(meaning::no_ladder()),
+    ),
+    (
+        "dependencies.<name>.classes.busy",
+        "breaker",
+        check!(meaning::busy()),
+    ),
+    (
+        "dependencies.<name>.classes.busy",
         "ladder",
         check!(meaning::ladder()),
     ),
@@ -322,6 +401,18 @@ const CHECKS: &[(&str, &str, Check)] = &[
     ),
     ("routes.keep_if", "status", check!(keep_if_status())),
     ("routes.keep_if", "not_empty", check!(keep_if_not_empty())),
+    ("routes.keep_if", "content_type", check!(keeping::content_type())),
+    ("routes.keep_if", "min_size", check!(keeping::min_size())),
+    ("routes.keep_if", "max_size", check!(keeping::max_size())),
+    ("routes.keep_if", "json", check!(keeping::json_there())),
+    (
+        "routes.keep_if",
+        "json_not_empty",
+        check!(keeping::json_not_empty()),
+    ),
+    ("routes.keep_if", "grpc", check!(keeping::grpc())),
+    ("routes.keep_if", "graphql", check!(keeping::graphql())),
+    ("routes.keep_if", "else", check!(keeping::otherwise())),
 ];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -65,6 +65,20 @@ impl Looked {
         self.chosen.as_ref()
     }
 
+    /// Takes what was found for void if `is_void` says so of the time at which the attempt began that loaded it. The store
+    /// still has it; whoever stores a later load replaces it.
+    #[must_use]
+    pub fn unless(self, is_void: impl FnOnce(Mono) -> bool) -> Self {
+        match &self.chosen {
+            Some(copy) if is_void(copy.began) => Self {
+                place: None,
+                chosen: None,
+                ..self
+            },
+            Some(_) | None => self,
+        }
+    }
+
     /// Writes what tells this request from others for the same URI, as far as answers have said it in `Vary`: those
     /// that differ here cannot share an answer.
     fn write_variant(&self, request: &HeaderMap, key: &mut Vec<u8>) {

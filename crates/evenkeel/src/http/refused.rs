@@ -25,5 +25,6 @@ pub const fn problem_kind(reason: Option<Reason>) -> ProblemKind {
         Some(Reason::ProbeFailed) => ProblemKind::ProbeFailed,
         Some(Reason::AtCapacity | Reason::QueueExpired | Reason::Shed) => ProblemKind::AtCapacity,
         Some(Reason::Held) => ProblemKind::Held,
+        Some(Reason::ProtectionUnavailable) => ProblemKind::ProtectionUnavailable,
     }
 }

@@ -23,6 +23,9 @@ pub struct CacheRules {
     pub targets: Vec<HeaderName>,
     /// Cookies that have no influence on answers.
     pub ignored_cookies: IgnoredCookies,
+    /// Request fields by which the origin learns who asks, beside `Authorization` and cookies: a request that has one is as
+    /// one with `Authorization`.
+    pub personal: Vec<HeaderName>,
     /// Answers with `Set-Cookie` are kept, and given with it. Off, they are not kept at all.
     pub keep_set_cookie: bool,
     /// Request fields that are written anew on the way to the origin, and differ from caller to caller. No copy can be
@@ -73,6 +76,7 @@ impl CacheRules {
             heuristic: Heuristic::OFF,
             targets: Vec::new(),
             ignored_cookies: IgnoredCookies::Named(Vec::new()),
+            personal: Vec::new(),
             keep_set_cookie: false,
             replaced: Vec::new(),
             requests: RequestSay::BeforeAsking,
@@ -86,7 +90,9 @@ impl CacheRules {
     /// Reads what the rules need to know of a request.
     #[must_use]
     pub fn request(&self, method: &Method, headers: &HeaderMap) -> RequestFacts {
-        self.ignored_cookies.request(method, headers)
+        let mut facts = self.ignored_cookies.request(method, headers);
+        facts.authorization |= self.personal.iter().any(|name| headers.contains_key(name));
+        facts
     }
 
     pub(super) fn head<'h>(&self, status: StatusCode, headers: &'h HeaderMap) -> ResponseHead<'h> {

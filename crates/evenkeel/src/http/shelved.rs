@@ -186,6 +186,12 @@ impl Shelved {
         self.facts.get()
     }
 
+    /// Returns when the attempt began that loaded it, or asked last whether it still holds.
+    #[must_use]
+    pub const fn began(&self) -> Mono {
+        self.began
+    }
+
     /// Returns when its data was observed, by the clock of ages.
     #[must_use]
     pub const fn observed(&self) -> Mono {

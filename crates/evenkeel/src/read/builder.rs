@@ -577,6 +577,7 @@ impl<T, C, S> ReadBuilder<T, C, S> {
         Ok(Read {
             criticality: inner.contract.criticality(),
             inner: Arc::new(inner),
+            arrived: None,
             alternate: None,
             scope: PhantomData,
         })

@@ -96,6 +96,7 @@ where
         let ask = spare.map(|spare| spare.work(&scope, asked_for.as_ref()));
         let (mut running, first) =
             Running::begin(&self.inner, None, usable, Asker::Traffic, self.criticality);
+        running.arrived(self.arrived);
         running.spare = spare.zip(ask.as_ref()).map(|(spare, ask)| spare.for_call(ask));
         running.bring = Some(bring);
         running.may_outlive = true;

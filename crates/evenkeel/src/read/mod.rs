@@ -95,6 +95,8 @@ pub struct Read<T, E, S = ()> {
     inner: Arc<Inner<T, E>>,
     /// How much the calls of this handle matter.
     criticality: Criticality,
+    /// When its calls arrived, where that was before they are made.
+    arrived: Option<Mono>,
     alternate: Option<Arc<Alternate<T, E, S>>>,
     scope: PhantomData<fn(S)>,
 }
@@ -104,6 +106,7 @@ impl<T, E, S> Clone for Read<T, E, S> {
         Self {
             inner: Arc::clone(&self.inner),
             criticality: self.criticality,
+            arrived: self.arrived,
             alternate: self.alternate.clone(),
             scope: PhantomData,
         }
@@ -207,6 +210,7 @@ where
         let spare = self.alternate.as_deref();
         let ask = spare.map(|spare| spare.work(scope, asked_for));
         let (mut running, first) = Running::begin(&self.inner, key, None, asker, self.criticality);
+        running.arrived(self.arrived);
         running.spare = spare.zip(ask.as_ref()).map(|(spare, ask)| spare.for_call(ask));
         match running.start(first) {
             Step::Admit => {}
@@ -362,6 +366,7 @@ where
         let spare = self.alternate.as_deref();
         let ask = spare.map(|spare| spare.work(&scope, asked_for));
         let (mut running, first) = Running::begin(&self.inner, key, usable, Asker::Traffic, self.criticality);
+        running.arrived(self.arrived);
         running.spare = spare.zip(ask.as_ref()).map(|(spare, ask)| spare.for_call(ask));
         running.may_outlive = matches!(manner, Manner::Outlives | Manner::Alone | Manner::Slow);
         running.is_slow = matches!(manner, Manner::Slow);
@@ -488,6 +493,41 @@ impl<T, E, S> Read<T, E, S> {
             criticality,
             ..self.clone()
         }
+    }
+
+    /// Returns a handle on the same guard whose calls arrived at this time: what came before them, such as a protect step,
+    /// has spent from their deadline too. A time ahead of the clock is as good as none.
+    ///
+    /// ```
+    /// # use evenkeel::{Class, Engine, ManualClock, Reason};
+    /// # use std::time::Duration;
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let clock = ManualClock::new();
+    /// let engine = Engine::new(clock.clone(), 7);
+    /// let guard = engine
+    ///     .read::<u32>("stock")
+    ///     .deadline(Duration::from_secs(1))
+    ///     .classify(|_: &std::fmt::Error| Class::OUTAGE)
+    ///     .build()?;
+    /// let arrived = engine.now().mono;
+    /// clock.advance(Duration::from_millis(900)); // a protect step, say
+    /// let left = guard.arrived_at(arrived).call((), "42", |call| async move { Ok(call.remaining().as_millis() as u32) });
+    /// assert_eq!(*left.await?, 100);
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn arrived_at(&self, arrived: Mono) -> Self {
+        Self {
+            arrived: Some(arrived),
+            ..self.clone()
+        }
+    }
+
+    /// Counts a call that was not begun because its protect step could not be decided: refused, by
+    /// [`Reason::ProtectionUnavailable`].
+    pub fn count_unprotected(&self) {
+        let reason = Some(Reason::ProtectionUnavailable);
+        self.inner.counters.ended(evenkeel_core::Ending::Refused, reason);
     }
 
     /// Returns how much its calls matter.

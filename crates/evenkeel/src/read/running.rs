@@ -134,6 +134,13 @@ where
         (running, first)
     }
 
+    /// Counts the deadline from an earlier arrival.
+    pub(super) fn arrived(&mut self, at: Option<Mono>) {
+        if let Some(at) = at {
+            self.call.arrived(at);
+        }
+    }
+
     /// Returns what an attempt needs of the call, and the mark to be kept while the call waits for it.
     pub(crate) const fn parts(&mut self) -> (Option<&'c Key>, &mut bool) {
         (self.kept_under(), &mut self.parked)

@@ -9,6 +9,7 @@ mod explain;
 mod files;
 mod hold;
 mod init;
+mod probe;
 mod remote;
 mod schema;
 mod screen;
@@ -55,8 +56,11 @@ Examples:
   evenkeel check --strict contract.toml    warnings are problems
   evenkeel check --explain contract.toml   what is in force, and what an outage would leave
   evenkeel check --json contract.toml      a list for programs, see docs/reference/check.md
+  evenkeel check contract.toml --probe http://shop.example/products/42 --header \"cookie: theme=dark\"
+                                           ask once: what would be kept of the answer, and why not
 
-Exit status: 0 no problem (there may be warnings), 1 problems, 2 the file cannot be read.")]
+Exit status: 0 no problem (there may be warnings), 1 problems, 2 the file cannot be read.
+With --probe: 0 the answer would stand in for a failure, 1 it would not, 2 it could not be asked for.")]
     Check {
         /// The contract file
         contract: PathBuf,
@@ -69,6 +73,8 @@ Exit status: 0 no problem (there may be warnings), 1 problems, 2 the file cannot
         /// Print what is in force on each route, and what would be served if a dependency were gone
         #[arg(long)]
         explain: bool,
+        #[command(flatten)]
+        probe: probe::Flags,
     },
     /// Write a contract to start from
     #[command(after_help = "\
@@ -160,14 +166,18 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
                 json,
                 strict,
                 explain,
-            } => check::run(
-                &contract,
-                check::How {
-                    json,
-                    strict,
-                    explain,
-                },
-            ),
+                probe,
+            } => match probe.read(json) {
+                Some(probe) => probe::run(&contract, probe),
+                None => check::run(
+                    &contract,
+                    check::How {
+                        json,
+                        strict,
+                        explain,
+                    },
+                ),
+            },
             Verb::Init { path, force } => init::run(&path, force),
             Verb::Schema => schema::run(),
             Verb::Explain { code } => explain::run(code.as_deref()),

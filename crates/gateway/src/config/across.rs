@@ -41,13 +41,13 @@ impl Asker {
 
 impl Askers {
     /// Reads them; what is wrong with a route is told where routes are read.
-    pub(super) fn of(routes: Option<&Spanned<DeValue<'_>>>) -> Self {
+    pub(super) fn of(
+        routes: Option<&Spanned<DeValue<'_>>>,
+        authorities: Option<&Spanned<DeValue<'_>>>,
+    ) -> Self {
         let list = routes.and_then(|routes| routes.get_ref().as_array());
         let read = |(index, route): (usize, &Spanned<DeValue<'_>>)| {
-            let text = |key: &str| {
-                let value = route.get_ref().as_table()?.get(key)?;
-                value.get_ref().as_str().map(str::to_owned)
-            };
+            let text = |key: &str| text_of(route, key);
             Asker {
                 index,
                 name: name_of(route).map(str::to_owned),
@@ -58,7 +58,27 @@ impl Askers {
                     .unwrap_or(Route::DEADLINE),
             }
         };
-        Self(list.into_iter().flatten().enumerate().map(read).collect())
+        let list: Vec<_> = list.into_iter().flatten().enumerate().collect();
+        let mut askers: Vec<Asker> = list.iter().copied().map(read).collect();
+        // A route that is protected asks the dependency of its authority too, within the same deadline.
+        for (index, route) in list {
+            if let Some(name) = text_of(route, "authorize") {
+                let authority = tables(authorities)
+                    .into_iter()
+                    .find(|(known, _)| *known == name)
+                    .map(|(_, value)| value);
+                let own = authority.and_then(|value| text_of(value, "deadline"));
+                let route = read((index, route));
+                askers.push(Asker {
+                    from: authority.and_then(|value| text_of(value, "from")),
+                    deadline: own
+                        .and_then(|text| units::duration(&text).ok())
+                        .map_or(route.deadline, |own| own.min(route.deadline)),
+                    ..route
+                });
+            }
+        }
+        Self(askers)
     }
 
     /// Returns the route with the shortest deadline of those that ask this dependency.
@@ -124,6 +144,12 @@ pub(super) fn refuse_unused_resources(
             );
         }
     }
+}
+
+/// Returns the text under a key of a table.
+fn text_of(table: &Spanned<DeValue<'_>>, key: &str) -> Option<String> {
+    let value = table.get_ref().as_table()?.get(key)?;
+    value.get_ref().as_str().map(str::to_owned)
 }
 
 /// Returns the dependencies that the ladder of a route names, as far as it can be read.

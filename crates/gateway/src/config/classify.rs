@@ -174,7 +174,8 @@ fn rows(fields: &mut Fields<'_, '_>) -> Vec<(Class, Row)> {
         let breaker = row.word("breaker", &VERDICTS).unwrap_or(usual.breaker);
         let lower_rung = row.boolean("ladder").unwrap_or(usual.lower_rung);
         if lower_rung && matches!(class, Class::Refusal | Class::Gone) {
-            row.problem(
+            row.lint(
+                lints::REAL_ANSWER_HIDDEN,
                 "ladder",
                 "true, for real answers",
                 "false: a real answer is never hidden by old data",

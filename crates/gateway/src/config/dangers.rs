@@ -18,6 +18,17 @@ type Said = [&'static str; 3];
 
 /// The keys of a ladder and its rungs, as far as somebody could write them in the wrong place.
 const RUNGS: [&str; 5] = ["ladder", "stale", "default", "alternate", "fallback"];
+/// Keys by which somebody could be given what was decided about another request.
+const SHARED: [&str; 8] = [
+    "fresh_for",
+    "freshness",
+    "coalesce",
+    "cool_down",
+    "soft_timeout",
+    "stale_while_revalidate",
+    "when_busy",
+    "exercise",
+];
 
 /// Returns what is dangerous about a key that a table does not have.
 pub(super) fn unwritable(place: &str, key: &str, value: &DeValue<'_>) -> Option<(&'static str, Said)> {
@@ -25,7 +36,7 @@ pub(super) fn unwritable(place: &str, key: &str, value: &DeValue<'_>) -> Option<
     let has = |name: &str| table.is_some_and(|table| table.contains_key(name));
     let in_rung = place.contains(".ladder[") && !place.ends_with(".default");
     match key {
-        _ if place.starts_with("authorities.") && RUNGS.contains(&key) => Some((
+        _ if place.starts_with("authorities.") && (RUNGS.contains(&key) || SHARED.contains(&key)) => Some((
             lints::PROTECT_WITH_LADDER,
             [
                 "something to stand in for a decision that guards something",

@@ -119,7 +119,7 @@ pub(super) fn read(fields: &mut Fields<'_, '_>, conditions: &Conditions) -> Forw
 
 /// Adds a problem for a class that is not there, and says what would be dangerous about it.
 fn not_built(fields: &mut Fields<'_, '_>, class: &str) {
-    const ALLOWED: &str = "\"read\", \"pass\": protect, operate and page are not built yet";
+    const ALLOWED: &str = "\"read\", \"pass\": operate and page are not built yet";
     const MEND: &str = "write `class = \"pass\"`: it is forwarded, and nothing stands in for it";
     match class {
         "protect" if fields.has("ladder") => fields.lint(
@@ -127,7 +127,7 @@ fn not_built(fields: &mut Fields<'_, '_>, class: &str) {
             "ladder",
             "something to stand in for a decision that guards something",
             "nothing: when it cannot be made, the only honest answer is \"unavailable\"",
-            "remove it, and write `class = \"pass\"`: class protect is not built yet",
+            "remove it, and write what its answers mean, with `authorize = \"sso\"` beside it",
         ),
         "operate" if fields.has("ladder") => fields.lint(
             lints::PASS_WITH_LADDER,
@@ -143,7 +143,13 @@ fn not_built(fields: &mut Fields<'_, '_>, class: &str) {
             "\"read\", \"pass\": class operate is not built yet, and will need the upstream's word on each write",
             MEND,
         ),
-        "protect" | "operate" | "page" => {
+        "protect" => fields.problem(
+            "class",
+            "\"protect\", which stands before a route and is no class of one",
+            "\"read\", \"pass\": what the answers of the route mean",
+            "write one of them, and `authorize = \"sso\"` beside it, with the authority under `[authorities.sso]`",
+        ),
+        "operate" | "page" => {
             fields.lint(lints::CLASS_NOT_BUILT, "class", &format!("\"{class}\""), ALLOWED, MEND);
         }
         _ => fields.problem("class", &format!("\"{class}\""), ALLOWED, MEND),

@@ -5,6 +5,7 @@
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use super::{
+    identity::{self, Identity},
     lints,
     network::{self, Network},
     reader::Fields,
@@ -34,6 +35,8 @@ pub struct Gateway {
     pub trusted_peers: Vec<Network>,
     /// What concerns operators.
     pub steering: Steering,
+    /// The fields by which these proxies say whose data a request is about.
+    pub identity_from_peers: Identity,
 }
 
 /// Where a line is written about each request.
@@ -110,6 +113,16 @@ pub(super) fn read(mut fields: Fields<'_, '_>) -> Option<Gateway> {
             .and_then(|bytes| usize::try_from(bytes).ok())
             .unwrap_or(default)
     };
+    let trusted_peers = network::read(&mut fields, "trusted_peers");
+    let identity_from_peers = identity::read(&mut fields, "identity_from_peers");
+    if trusted_peers.is_empty() && !identity_from_peers.is_empty() {
+        fields.problem(
+            "identity_from_peers",
+            "set without `trusted_peers`",
+            "only beside the list of those who may say it: nobody else is believed",
+            "add `trusted_peers`, or remove it",
+        );
+    }
     Some(Gateway {
         listen: listen?,
         admin: admin?,
@@ -119,8 +132,9 @@ pub(super) fn read(mut fields: Fields<'_, '_>) -> Option<Gateway> {
         workers: workers.and_then(|workers| usize::try_from(workers).ok()),
         drain: drain.unwrap_or(Gateway::DRAIN),
         access_log,
-        trusted_peers: network::read(&mut fields, "trusted_peers"),
         steering,
+        trusted_peers,
+        identity_from_peers,
     })
 }
 

@@ -9,6 +9,7 @@ pub const ROOT: &[&str] = &[
     "store",
     "resources",
     "dependencies",
+    "authorities",
     "routes",
 ];
 /// Keys of `[gateway]`.
@@ -25,6 +26,7 @@ pub const GATEWAY: &[&str] = &[
     "state",
     "admin_token_file",
     "metrics",
+    "identity_from_peers",
 ];
 /// Keys of `[store]`.
 pub const STORE: &[&str] = &["path", "max", "backlog", "timeout", "clock_skew"];
@@ -99,6 +101,12 @@ pub const RETRY: &[&str] = &[
 ];
 /// Keys of `learned_limit`.
 pub const LEARNED_LIMIT: &[&str] = &["floor", "cold", "linger"];
+/// Keys of `[authorities.<name>]`.
+pub const AUTHORITY: &[&str] = &[
+    "from", "method", "path", "headers", "consume", "copy", "identity", "deny", "deadline",
+];
+/// Keys of `identity` and `identity_from_peers`.
+pub const IDENTITY: &[&str] = &["tenant", "subject", "entitlements"];
 /// Keys of `[[routes]]`.
 pub const ROUTE: &[&str] = &[
     "name",
@@ -106,6 +114,7 @@ pub const ROUTE: &[&str] = &[
     "class",
     "from",
     "deadline",
+    "authorize",
     "scope",
     "ladder",
     "exercise",
@@ -133,17 +142,29 @@ pub const MATCH: &[&str] = &["path", "host", "method", HEADER];
 /// The key of `match` that is a table of fields.
 pub const HEADER: &str = "header";
 /// The keys whose tables have free names in them: `env` and `file` are names there, and no references.
-pub const FREE_NAMES: &[&str] = &[HEADER, "set_request", "set_response"];
+pub const FREE_NAMES: &[&str] = &["classify", HEADER, "set_request", "set_response"];
 /// Keys of one rung of `ladder`; exactly one of them.
 pub const RUNG: &[&str] = &["stale", "alternate", "default"];
 /// Keys of the `default` rung.
 pub const DEFAULT: &[&str] = &["status", "content_type", "cache_control", "body"];
 /// Keys of `keep_if`.
-pub const KEEP_IF: &[&str] = &["status", "not_empty"];
+pub const KEEP_IF: &[&str] = &[
+    "status",
+    "not_empty",
+    "content_type",
+    "min_size",
+    "max_size",
+    "json",
+    "json_not_empty",
+    "grpc",
+    "graphql",
+    "else",
+];
 
 /// Every table with its keys, named as the reference page names them.
 pub const ALL: &[(&str, &[&str])] = &[
     ("gateway", GATEWAY),
+    ("gateway.identity_from_peers", IDENTITY),
     ("store", STORE),
     ("resources.<name>", RESOURCE),
     ("dependencies.<name>", DEPENDENCY),
@@ -155,8 +176,13 @@ pub const ALL: &[(&str, &[&str])] = &[
     ("dependencies.<name>.retry", RETRY),
     ("dependencies.<name>.queue", QUEUE),
     ("dependencies.<name>.classes", CLASSES),
-    ("dependencies.<name>.classes.<class>", CLASS),
+    ("dependencies.<name>.classes.outage", CLASS),
+    ("dependencies.<name>.classes.refusal", CLASS),
+    ("dependencies.<name>.classes.gone", CLASS),
+    ("dependencies.<name>.classes.busy", CLASS),
     ("dependencies.<name>.rewrite", REWRITE),
+    ("authorities.<name>", AUTHORITY),
+    ("authorities.<name>.identity", IDENTITY),
     ("routes", ROUTE),
     ("routes.match", MATCH),
     ("routes.ladder", RUNG),

@@ -92,6 +92,10 @@ pub const STORE_ON_OWN_RESOURCE: &str = "store-on-own-resource";
 pub const SHARED_COPIES_WITH_CREDENTIALS: &str = "shared-copies-with-credentials";
 /// A cookie that says who is asking, declared to decide nothing.
 pub const SESSION_COOKIE_IGNORED: &str = "session-cookie-ignored";
+/// Real answers that old data may take the place of.
+pub const REAL_ANSWER_HIDDEN: &str = "real-answer-hidden";
+/// An administration port that others reach, with no token of its operators.
+pub const ADMIN_WITHOUT_TOKEN: &str = "admin-without-token";
 /// A default that has to ask somebody.
 pub const DEFAULT_CALLS_DEPENDENCY: &str = "default-calls-dependency";
 /// A write whose outcome nobody could find out.
@@ -100,6 +104,9 @@ pub const OPERATE_WITHOUT_STATUS: &str = "operate-without-status";
 pub const CLASS_NOT_BUILT: &str = "class-not-built";
 /// An alternate that needs what the first dependency lacks when it fails.
 pub const ALTERNATE_ON_OWN_RESOURCE: &str = "alternate-on-own-resource";
+
+/// An authority that fails, or is slow, with what it protects.
+pub const AUTHORITY_ON_OWN_RESOURCE: &str = "authority-on-own-resource";
 
 // Values and files from outside.
 /// A variable or a file that a value is to come from, and that cannot be read.
@@ -230,6 +237,14 @@ pub static ALL: &[Lint] = &[
         include_str!("../../../../docs/reference/lints/session-cookie-ignored.md"),
     ),
     error(
+        REAL_ANSWER_HIDDEN,
+        include_str!("../../../../docs/reference/lints/real-answer-hidden.md"),
+    ),
+    error(
+        ADMIN_WITHOUT_TOKEN,
+        include_str!("../../../../docs/reference/lints/admin-without-token.md"),
+    ),
+    error(
         DEFAULT_CALLS_DEPENDENCY,
         include_str!("../../../../docs/reference/lints/default-calls-dependency.md"),
     ),
@@ -244,6 +259,10 @@ pub static ALL: &[Lint] = &[
     warning(
         ALTERNATE_ON_OWN_RESOURCE,
         include_str!("../../../../docs/reference/lints/alternate-on-own-resource.md"),
+    ),
+    error(
+        AUTHORITY_ON_OWN_RESOURCE,
+        include_str!("../../../../docs/reference/lints/authority-on-own-resource.md"),
     ),
     error(
         codes::EXACT_WITH_OLD_DATA,

@@ -3,6 +3,7 @@
 //! It refuses what it does not know and what has no effect: a contract is a promise, not a wish list.
 
 mod across;
+mod authority;
 mod caching;
 mod classify;
 mod conditions;
@@ -12,6 +13,8 @@ pub mod diag;
 pub mod documents;
 mod forwarding;
 mod gateway;
+mod identity;
+mod keep_if;
 pub mod keys;
 pub mod kinds;
 mod ladder;
@@ -20,7 +23,9 @@ mod network;
 pub mod outside;
 pub mod page;
 pub mod pattern;
+mod pointer;
 mod probe;
+mod protection;
 mod ramp;
 mod reader;
 mod refresh;
@@ -35,6 +40,7 @@ mod steering;
 mod store;
 pub mod units;
 
+pub use authority::{Authority, FIELDS_MAX as AUTHORITY_FIELDS_MAX};
 pub use caching::Caching;
 pub use classify::{Classify, STATUSES_MAX};
 pub use conditions::{CONDITIONS_MAX, Conditions, Field, Host, Rank};
@@ -43,11 +49,14 @@ pub use diag::{Diagnostics, Places};
 pub(crate) use forwarding::keys_of_reads;
 pub use forwarding::{Class, OtherMethods};
 pub use gateway::{AccessLog, Gateway};
+pub use identity::{Identity, IdentityPart};
+pub use keep_if::{KeepIf, QUESTIONS_MAX};
 pub use ladder::{Alternate, DefaultAnswer, Rung};
 pub use network::{NETWORKS_MAX, Network};
+pub use pointer::{Pointer, Stands, has_listed};
 pub use probe::HealthProbe;
 pub use rewrite::{CHANGES_MAX, FieldChanges, Rewrite, RewriteHost};
-pub use route::{KeepIf, Route, ScopePart};
+pub use route::{Route, ScopePart};
 pub use spread::Spread;
 pub use steering::Steering;
 pub use store::Store;
@@ -68,6 +77,8 @@ pub struct Contract {
     pub resources: Vec<Resource>,
     /// What is called, by name.
     pub dependencies: Vec<Dependency>,
+    /// Who decides what callers may do, by name.
+    pub authorities: Vec<Authority>,
     /// What is promised to callers, in the order of the file.
     pub routes: Vec<Route>,
 }
@@ -182,6 +193,7 @@ fn read(reader: &mut Reader<'_>, document: &DeTable<'_>) -> Option<Contract> {
     let store_value = root.value("store");
     let resources_value = root.value("resources");
     let dependencies_value = root.value("dependencies");
+    let authorities_value = root.value("authorities");
     let routes_value = root.value("routes");
     root.require(
         "dependencies",
@@ -206,7 +218,7 @@ fn read(reader: &mut Reader<'_>, document: &DeTable<'_>) -> Option<Contract> {
             resources.extend(dependency::read_resource(name, fields));
         }
     }
-    let askers = across::Askers::of(routes_value);
+    let askers = across::Askers::of(routes_value, authorities_value);
     askers.refuse_unused(reader, dependencies_value);
     across::refuse_unused_resources(reader, resources_value, dependencies_value);
     let names = names_of(resources_value);
@@ -221,6 +233,17 @@ fn read(reader: &mut Reader<'_>, document: &DeTable<'_>) -> Option<Contract> {
         refuse_itself(reader, gateway, &dependencies);
     }
     let names = names_of(dependencies_value);
+    let mut authorities: Vec<Authority> = Vec::new();
+    for (place, name, value) in named(reader, "authorities", authorities_value) {
+        if let Some(fields) = reader.open(place, value, keys::AUTHORITY) {
+            authorities.extend(authority::read(name, &names, fields));
+        }
+    }
+    let doors = protection::Doors {
+        names: names_of(authorities_value),
+        authorities: &authorities,
+        from_peers: gateway.as_ref().map(|gateway| &gateway.identity_from_peers),
+    };
     let mut routes: Vec<Route> = Vec::new();
     if let Some(value) = routes_value {
         let list = value.get_ref().as_array();
@@ -243,7 +266,7 @@ fn read(reader: &mut Reader<'_>, document: &DeTable<'_>) -> Option<Contract> {
                     names: &names,
                     read: &dependencies,
                 };
-                let route = route::read(known, &routes, fields);
+                let route = route::read(known, &doors, &routes, fields);
                 if let Some(route) = &route {
                     refresh::check_beside(reader, &place, route, &dependencies);
                 }
@@ -251,11 +274,13 @@ fn read(reader: &mut Reader<'_>, document: &DeTable<'_>) -> Option<Contract> {
             }
         }
     }
+    protection::check(reader, &doors, &routes, &dependencies);
     Some(Contract {
         gateway: gateway?,
         store,
         resources,
         dependencies,
+        authorities,
         routes,
     })
 }

@@ -46,23 +46,44 @@ pub fn row(key: &str) -> Option<&'static Row> {
     ROWS.iter().find(|row| row.key == key)
 }
 
-/// Returns a place of a contract without the names and indexes in it: `dependencies.<name>.timeout`, `routes.name`.
+/// Returns the key or table that a place of a contract is, without the names and indexes in it:
+/// `dependencies.<name>.timeout`, `routes.name`. What is neither comes back as it is.
 ///
 /// Names with a dot in them are not told apart from keys; the contracts that this is asked about have none.
 #[must_use]
 pub fn without_names(place: &str) -> String {
-    let mut parts: Vec<&str> = place.split('.').collect();
-    let named = |first: &str| {
-        keys::ALL
-            .iter()
-            .any(|(table, _)| table.strip_suffix(".<name>") == Some(first))
-    };
-    let is_named = parts.first().is_some_and(|first| named(first));
-    if let (true, Some(name)) = (is_named, parts.get_mut(1)) {
-        *name = "<name>";
+    let parts: Vec<&str> = place
+        .split('.')
+        .map(|part| part.split('[').next().unwrap_or(part))
+        .collect();
+    if let Some((key, table)) = parts.split_last() {
+        for (name, keys) in keys::ALL {
+            if keys.contains(key) && is_like(name, table) {
+                return format!("{name}.{key}");
+            }
+        }
     }
-    let plain = parts.iter().map(|part| part.split('[').next().unwrap_or(part));
-    plain.collect::<Vec<&str>>().join(".")
+    let table = keys::ALL.iter().find(|(name, _)| is_like(name, &parts));
+    table.map_or_else(|| parts.join("."), |(name, _)| (*name).to_owned())
+}
+
+/// Returns the table that a key opens, named as in [`keys::ALL`].
+#[must_use]
+pub fn table_of(key: &str) -> Option<&'static str> {
+    let parts: Vec<&str> = key.split('.').collect();
+    let named = keys::ALL.iter().find(|(name, _)| *name == key);
+    let named = named.or_else(|| keys::ALL.iter().find(|(name, _)| is_like(name, &parts)));
+    named.map(|(name, _)| *name)
+}
+
+/// Tells whether these are the parts of a table's name, any part where it has a name in angle brackets.
+fn is_like(table: &str, parts: &[&str]) -> bool {
+    let mut names = table.split('.');
+    let fits = parts.iter().all(|part| {
+        let name = names.next();
+        name.is_some_and(|name| name == *part || name.starts_with('<'))
+    });
+    fits && names.next().is_none()
 }
 
 impl Row {
@@ -70,6 +91,12 @@ impl Row {
     #[must_use]
     pub fn is_required(&self) -> bool {
         self.default == "required"
+    }
+
+    /// Tells whether a table that is not written down is in force with the defaults of its keys.
+    #[must_use]
+    pub fn is_on(&self) -> bool {
+        self.default.starts_with("on, as below")
     }
 
     /// Returns the default as a value, where it is one.
@@ -141,8 +168,20 @@ mod tests {
             ("routes[3].ladder[0].stale", "routes.ladder.stale"),
             ("gateway.listen", "gateway.listen"),
             ("resources.db", "resources.<name>"),
+            (
+                "dependencies.a.classes.busy.breaker",
+                "dependencies.<name>.classes.<class>.breaker",
+            ),
+            ("dependencies.a.classes.busy", "dependencies.<name>.classes.busy"),
+            ("routes[0].ladder", "routes.ladder"),
+            ("include", "include"),
         ] {
             assert_eq!(without_names(place), key);
         }
+        assert_eq!(
+            table_of("dependencies.<name>.classes.busy"),
+            Some("dependencies.<name>.classes.<class>")
+        );
+        assert_eq!(table_of("routes.name"), None);
     }
 }

@@ -214,7 +214,7 @@ fn limit(fields: &mut Fields<'_, '_>, key: &str, count: usize, example: &str) {
 }
 
 /// Reads the name of a field that may be changed.
-fn name(fields: &mut Fields<'_, '_>, key: &str, text: &str, example: &str) -> Option<HeaderName> {
+pub(super) fn name(fields: &mut Fields<'_, '_>, key: &str, text: &str, example: &str) -> Option<HeaderName> {
     let name = HeaderName::from_bytes(text.as_bytes()).ok();
     let name = name.filter(|name| !is_the_gateways(name));
     if name.is_none() {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use evenkeel::http::IgnoredCookies;
 use evenkeel_core::{Criticality, ReadDraft, RefreshRules, WhenBusy, codes};
-use http::StatusCode;
+use http::HeaderName;
 use toml::{Spanned, de::DeValue};
 
 use super::{
@@ -14,10 +14,13 @@ use super::{
     conditions::{self, Conditions},
     dangers,
     forwarding::{self, Class, OtherMethods},
+    identity::IdentityPart,
+    keep_if::{self, KeepIf},
     keys,
     ladder::{self, Alternate, DefaultAnswer, Known, Rung},
     lints,
     pattern::Pattern,
+    protection::Doors,
     reader::Fields,
     refresh, room,
 };
@@ -41,6 +44,8 @@ pub struct Route {
     pub from: String,
     /// The longest span of a whole call, to the first byte of the answer.
     pub deadline: Duration,
+    /// The name of the authority that decides first, if there is one.
+    pub authorize: Option<String>,
     /// The parts of a request that say whose data it is about.
     pub scope: Vec<ScopePart>,
     /// The rungs below live.
@@ -74,15 +79,19 @@ pub enum ScopePart {
     Path(String),
     /// A query parameter, exactly once.
     Query(String),
+    /// What an authority or a listed peer says in this field.
+    Identity(IdentityPart, HeaderName),
 }
 
-/// Which successes are good enough to be kept. What is not leaves the snapshot as it is.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct KeepIf {
-    /// Only these statuses; empty means every one that may be kept.
-    pub status: Vec<StatusCode>,
-    /// Not a body of no bytes, nor of an empty JSON array, object or null.
-    pub not_empty: bool,
+impl ScopePart {
+    /// Returns the field that says it, where an identity is meant.
+    #[must_use]
+    pub const fn field(&self) -> Option<&HeaderName> {
+        match self {
+            Self::Identity(_, name) => Some(name),
+            Self::Path(_) | Self::Query(_) => None,
+        }
+    }
 }
 
 impl Route {
@@ -98,6 +107,13 @@ impl Route {
             Rung::Stale(max_age) => Some(*max_age),
             Rung::Alternate(_) | Rung::Default(_) => None,
         })
+    }
+
+    /// Tells whether its copies are those of one principal each.
+    #[must_use]
+    pub fn is_private(&self) -> bool {
+        let is_subject = |part: &ScopePart| matches!(part, ScopePart::Identity(IdentityPart::Subject, _));
+        self.scope.iter().any(is_subject)
     }
 
     /// Returns what the engine checks and obeys of it.
@@ -144,7 +160,12 @@ pub(super) fn name_of<'t>(route: &'t Spanned<DeValue<'t>>) -> Option<&'t str> {
     route.get_ref().as_table()?.get("name")?.get_ref().as_str()
 }
 
-pub(super) fn read(known: Known<'_>, earlier: &[Route], mut fields: Fields<'_, '_>) -> Option<Route> {
+pub(super) fn read(
+    known: Known<'_>,
+    doors: &Doors<'_>,
+    earlier: &[Route],
+    mut fields: Fields<'_, '_>,
+) -> Option<Route> {
     let name = fields.required_text("name", "\"product\"");
     if let Some(name) = &name
         && earlier.iter().any(|route| route.name == *name)
@@ -165,7 +186,8 @@ pub(super) fn read(known: Known<'_>, earlier: &[Route], mut fields: Fields<'_, '
         known.refuse_unknown(&mut fields, "from", from);
     }
     let deadline = fields.duration("deadline", "\"3s\"").unwrap_or(Route::DEADLINE);
-    let scope = scope(&mut fields, pattern.as_ref());
+    let authorize = doors.authorize(&mut fields);
+    let scope = scope(&mut fields, pattern.as_ref(), doors, authorize.as_deref());
     let ladder = ladder::read(&mut fields, known, from.as_deref());
     let exercise = ladder::read_exercise(&mut fields, &ladder);
     let when_busy = fields.word(
@@ -173,7 +195,7 @@ pub(super) fn read(known: Known<'_>, earlier: &[Route], mut fields: Fields<'_, '
         &[("ladder", WhenBusy::Ladder), ("refuse", WhenBusy::Refuse)],
     );
     let exact = fields.boolean("exact").unwrap_or_default();
-    let keep_if = keep_if(&mut fields);
+    let keep_if = keep_if::read(&mut fields);
     let max_body = fields.size("max_body", 1, 1 << 30, "\"1MiB\"");
     let coalesce = fields.boolean("coalesce").unwrap_or_default();
     let criticality = room::read_criticality(&mut fields);
@@ -190,10 +212,14 @@ pub(super) fn read(known: Known<'_>, earlier: &[Route], mut fields: Fields<'_, '
         ("when_busy", ladder.is_empty() && is_read, "a ladder"),
         (
             "max_body",
-            ladder.is_empty() && !coalesce && caching.is_none() && is_read,
+            ladder.is_empty() && !coalesce && caching.is_none() && !keep_if.faults && is_read,
             "a ladder, `coalesce` or `freshness`",
         ),
-        ("keep_if", !keeps && is_read, "a stale rung or `freshness`"),
+        (
+            "keep_if",
+            !keeps && !keep_if.faults && is_read,
+            "a stale rung or `freshness`",
+        ),
         (
             "ignore_cookies",
             !keeps && !coalesce && is_read,
@@ -222,6 +248,7 @@ pub(super) fn read(known: Known<'_>, earlier: &[Route], mut fields: Fields<'_, '
         max_request_body: forwarding.max_request_body,
         from: from.unwrap_or_default(),
         deadline,
+        authorize,
         scope,
         ladder,
         exercise,
@@ -284,7 +311,12 @@ lints::SAME_REQUESTS,
     }
 }
 
-fn scope(fields: &mut Fields<'_, '_>, pattern: Option<&Pattern>) -> Vec<ScopePart> {
+fn scope(
+    fields: &mut Fields<'_, '_>,
+    pattern: Option<&Pattern>,
+    doors: &Doors<'_>,
+    authorize: Option<&str>,
+) -> Vec<ScopePart> {
     let mut parts = Vec::new();
     for text in fields.texts("scope", "[\"path:tenant\"]").unwrap_or_default() {
         let part = match text.split_once(':') {
@@ -292,7 +324,12 @@ fn scope(fields: &mut Fields<'_, '_>, pattern: Option<&Pattern>) -> Vec<ScopePar
                 Some(ScopePart::Path(name.to_owned()))
             }
             Some(("query", name)) if !name.is_empty() => Some(ScopePart::Query(name.to_owned())),
-            Some(_) | None => None,
+            Some(_) => None,
+            None => match doors.identity_part(fields, &text, authorize) {
+                Ok(part) => part,
+                // It has been told.
+                Err(()) => continue,
+            },
         };
         match part {
             Some(part) if parts.contains(&part) => {
@@ -308,29 +345,10 @@ fn scope(fields: &mut Fields<'_, '_>, pattern: Option<&Pattern>) -> Vec<ScopePar
             None => fields.problem(
                 "scope",
                 &format!("\"{text}\""),
-                "path:<name of a part of the path in `match`>, query:<name of a parameter>",
+                "path:<name of a part of the path in `match`>, query:<name of a parameter>, tenant, subject, entitlements",
                 "write `scope = [\"query:lang\"]`, say",
             ),
         }
     }
     parts
-}
-
-fn keep_if(fields: &mut Fields<'_, '_>) -> KeepIf {
-    let Some(value) = fields.value("keep_if") else {
-        return KeepIf::default();
-    };
-    let place = fields.place_of("keep_if");
-    let mut reader = fields.reader();
-    let Some(mut inner) = reader.open(place, value, keys::KEEP_IF) else {
-        return KeepIf::default();
-    };
-    let status = inner.integers("status", 200, 399, "[200]").unwrap_or_default();
-    KeepIf {
-        status: status
-            .into_iter()
-            .filter_map(|status| StatusCode::from_u16(u16::try_from(status).ok()?).ok())
-            .collect(),
-        not_empty: inner.boolean("not_empty").unwrap_or_default(),
-    }
 }

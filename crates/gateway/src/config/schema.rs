@@ -148,9 +148,8 @@ fn type_of(place: &str, row: Option<&Row>, learned: &Learned) -> Option<Value> {
         .kinds
         .get(place)
         .map(|kind| of_kind(kind, &words, row.is_some_and(Row::is_words_alone)));
-    let is_table = keys::ALL.iter().any(|(table, _)| *table == place);
-    let opened = if is_table {
-        let table = refer(place);
+    let opened = if let Some(table) = page::table_of(place) {
+        let table = refer(table);
         Some(if learned.lists.contains(place) {
             json!({ "type": "array", "items": table })
         } else if read.is_none() && !words.is_empty() {

@@ -4,7 +4,7 @@
 
 use std::{net::SocketAddr, path::PathBuf};
 
-use super::reader::Fields;
+use super::{lints, reader::Fields};
 
 /// Settings of steering.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -25,7 +25,8 @@ pub(super) fn read(fields: &mut Fields<'_, '_>, admin: Option<SocketAddr>) -> St
         && admin_token_file.is_none()
         && !fields.has("admin_token_file")
     {
-        fields.problem(
+        fields.lint(
+            lints::ADMIN_WITHOUT_TOKEN,
             "admin",
             &format!("\"{admin}\", which other machines reach, without `admin_token_file`"),
             "a loopback address, or a token that you have chosen",

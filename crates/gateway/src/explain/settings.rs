@@ -139,19 +139,19 @@ impl<'l> Walk<'l> {
             } else {
                 format!("{shown}.{key}")
             };
-            let is_table = keys::ALL.iter().any(|(name, _)| *name == path);
+            let opened = page::table_of(&path);
             let row = page::row(&path);
-            if is_table && self.is_table(&at) {
-                if self.items(&path, &at, &shown) == 0 {
-                    self.table(&path, &at, &shown);
+            if let (Some(table), true) = (opened, self.is_table(&at)) {
+                if self.items(table, &at, &shown) == 0 {
+                    self.table(table, &at, &shown);
                 }
             } else if let Some(written) = self.written(&at) {
                 self.found.push(Setting {
                     key: shown,
                     ..written
                 });
-            } else if is_table && row.is_some_and(|row| row.default.starts_with("on, as below")) {
-                self.table(&path, &at, &shown);
+            } else if let (Some(table), true) = (opened, row.is_some_and(Row::is_on)) {
+                self.table(table, &at, &shown);
             } else if table != "routes.ladder" {
                 let (value, source) = unwritten(row);
                 self.found.push(Setting {

@@ -118,6 +118,9 @@ impl Exchange {
             cached: None,
             instead: Some(upstream),
             alternate: OnceLock::new(),
+            arrived: self.arrived,
+            void: self.void,
+            began: OnceLock::new(),
         }
     }
 
@@ -155,7 +158,7 @@ impl Exchange {
             stream.end_now().await;
         }
         match self.read(stream).await? {
-            Read::Whole(body, lease) => self.whole(head, body, lease, Verdict::leave(None)),
+            Read::Whole(body, lease, _) => self.whole(head, body, lease, Verdict::leave(None)),
             Read::Flowing(stream, _) => self.let_through(head, stream, None, Keep::Leave),
         }
     }

@@ -10,10 +10,13 @@ use evenkeel_http::hop::Via;
 
 use super::{
     alternate::Alternate,
-    health, labels,
+    health,
+    identity::{Personal, Told},
+    labels,
     limits::Limits,
     passing::Passing,
     process::Process,
+    protect::{AtGate, Gate},
     route::{Common, Route},
     seat::Spreading,
     served::{AllServed, Served},
@@ -36,6 +39,10 @@ pub struct App {
     pub(crate) routes: Vec<Arc<Route>>,
     /// What only forwards.
     pub(crate) passes: Vec<Arc<Passing>>,
+    /// What is decided before either.
+    pub(crate) gates: Vec<Arc<Gate>>,
+    /// What no client may say.
+    pub(super) personal: Personal,
     pub(crate) dependencies: Vec<(Dependency, Arc<Upstream>)>,
     pub(crate) resources: Vec<Resource>,
     pub(super) served: AllServed,
@@ -68,6 +75,7 @@ impl App {
         contract: &Contract,
         workers: usize,
     ) -> Result<Self, Problems> {
+        process.store.keep_out(contract);
         let engine = &process.engine;
         let mut problems = Problems::default();
         let via = Via::new(labels::NAME).map_err(|error| {
@@ -82,6 +90,7 @@ impl App {
             buffers: process.buffers.clone(),
             limits: process.limits,
             via,
+            since: Arc::clone(&process.since),
         };
         let resources = resources(contract, engine, &mut problems);
         let dependencies = dependencies(contract, engine, &resources, workers, &mut problems);
@@ -107,7 +116,11 @@ impl App {
                 }),
                 Some(None) => continue,
             };
-            match serve(route, dependency, upstream, alternate, &common) {
+            let Ok(gate) = Gate::of(contract, route, &dependencies) else {
+                continue;
+            };
+            let told = Told::of(contract, route);
+            match serve((route, told), (dependency, upstream), alternate, gate, &common) {
                 Ok(built) => {
                     let number = served.list.len();
                     served.router.add(&route.pattern, route.conditions.rank(), number);
@@ -122,6 +135,8 @@ impl App {
             trusted: contract.gateway.trusted_peers.clone(),
             routes: served.list.iter().filter_map(|one| one.reads.clone()).collect(),
             passes: served.list.iter().filter_map(|one| one.passes.clone()).collect(),
+            gates: served.list.iter().filter_map(|one| one.gate.clone()).collect(),
+            personal: Personal::of(contract),
             served,
             dependencies,
             resources,
@@ -146,6 +161,13 @@ impl App {
     pub fn counts(&self, route: &str) -> Option<evenkeel::Counts> {
         let route = self.routes.iter().find(|known| *known.name == *route)?;
         Some(route.guard.counts())
+    }
+
+    /// Returns what the decisions about requests of the route of this name came to.
+    #[must_use]
+    pub fn protect_counts(&self, route: &str) -> Option<evenkeel::ProtectCounts> {
+        let gate = self.gates.iter().find(|known| *known.route == *route)?;
+        Some(gate.guard.counts())
     }
 
     /// Returns the dependency of this name.
@@ -296,15 +318,19 @@ impl App {
 
 /// Builds both sides of a route, as far as it has them.
 fn serve(
-    route: &config::Route,
-    dependency: &Dependency,
-    upstream: &Arc<Upstream>,
+    (route, told): (&config::Route, Told),
+    (dependency, upstream): (&Dependency, &Arc<Upstream>),
     alternate: Option<Alternate>,
+    gate: Option<AtGate<'_>>,
     common: &Common,
 ) -> Result<Served, Problems> {
     let reads = match route.class {
         Class::Read => Some(Arc::new(Route::build(
-            route, dependency, upstream, alternate, common,
+            route,
+            (dependency, upstream),
+            alternate,
+            common,
+            told,
         )?)),
         Class::Pass => None,
     };
@@ -316,6 +342,11 @@ fn serve(
         reads,
         passes: passes.map(Arc::new),
         conditions: route.conditions.clone(),
+        gate: gate
+            .map(|(authority, dependency, upstream)| {
+                Gate::build(route, authority, dependency, upstream, common).map(Arc::new)
+            })
+            .transpose()?,
     })
 }
 

@@ -39,10 +39,13 @@ impl Cached {
         route: &str,
         whose: &Whose,
         request: &Parts,
+        is_void: impl FnOnce(Mono) -> bool,
     ) -> Result<Self, EmptyScopePart> {
         let target = request.uri.path_and_query().map_or("", |target| target.as_str());
         let key = whose.key(route, target)?;
-        let looked = cache.look(&key, &request.method, &request.headers);
+        let looked = cache
+            .look(&key, &request.method, &request.headers)
+            .unless(is_void);
         Ok(Self {
             key,
             looked,
@@ -72,7 +75,7 @@ impl Exchange {
                 let again;
                 let (looked, decision) = if cached.first.get().is_some() {
                     // Somebody else's attempt has been waited for: what it brought may be kept by now.
-                    again = cache.look_again(&cached.key, *cached.looked.request(), &self.request.headers);
+                    again = self.look_again(cache, cached);
                     (&again, cache.decide(&again, now.mono, Origin::NotAsked))
                 } else {
                     (&cached.looked, cached.first(cache, now.mono))
@@ -97,8 +100,7 @@ impl Exchange {
             }
             // What is kept may have changed while the dependency was asked.
             Moment::AfterFailure => {
-                let request = *cached.looked.request();
-                let looked = cache.look_again(&cached.key, request, &self.request.headers);
+                let looked = self.look_again(cache, cached);
                 // An error answer stands in for nothing, not even within its lifetime.
                 let copy = looked.chosen().filter(|copy| copy.facts().is_good())?;
                 let mut held = held(copy);
@@ -108,6 +110,13 @@ impl Exchange {
                 Some(held)
             }
         }
+    }
+
+    /// Looks up once more: what is kept may have changed, or be void.
+    fn look_again(&self, cache: &HttpCache, cached: &Cached) -> Looked {
+        cache
+            .look_again(&cached.key, *cached.looked.request(), &self.request.headers)
+            .unless(|began| self.is_void(Some(began)))
     }
 
     /// Tells whether the answer will be nobody else's, whatever it says.
@@ -123,7 +132,8 @@ impl Exchange {
             return false;
         };
         let now = self.route.engine.now().mono;
-        cache.may_share(cached.looked.request(), &self.request.headers, copy, now)
+        !self.is_void(Some(copy.began()))
+            && cache.may_share(cached.looked.request(), &self.request.headers, copy, now)
     }
 }
 

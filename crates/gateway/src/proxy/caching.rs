@@ -9,17 +9,23 @@ use evenkeel::{
 use evenkeel_http::{facts::Sharing, lifetime::Heuristic, targeted::CDN_CACHE_CONTROL};
 use http::HeaderName;
 
-use super::{peer::REPLACED, route::Whose, whole::Reply};
+use super::{identity::Told, peer::REPLACED, route::Whose, whole::Reply};
 use crate::config::{self, Caching, Contract};
 
 /// The targeted field of this product, before the one for all of its kind (RFC 9213).
 pub(super) const OWN_CACHE_CONTROL: HeaderName = HeaderName::from_static("evenkeel-cache-control");
 
 /// Writes the caching rules of a route.
-pub(super) fn rules(route: &config::Route, caching: &Caching) -> CacheRules {
+pub(super) fn rules(route: &config::Route, caching: &Caching, told: &Told) -> CacheRules {
+    let sharing = sharing(route);
     CacheRules {
         heuristic: caching.heuristic.map_or(Heuristic::OFF, Heuristic::a_tenth_up_to),
-        targets: vec![OWN_CACHE_CONTROL, CDN_CACHE_CONTROL],
+        // What is said to caches that share is not said to one that keeps for one principal.
+        targets: match sharing {
+            Sharing::Shared => vec![OWN_CACHE_CONTROL, CDN_CACHE_CONTROL],
+            Sharing::Private => Vec::new(),
+        },
+        personal: told.personal.clone(),
         ignored_cookies: route.ignored_cookies.clone(),
         keep_set_cookie: caching.keep_set_cookie,
         replaced: REPLACED.to_vec(),
@@ -27,7 +33,16 @@ pub(super) fn rules(route: &config::Route, caching: &Caching) -> CacheRules {
         stale_age: route.stale(),
         stale_while_revalidate: caching.stale_while_revalidate,
         set_aside: caching.set_aside.clone(),
-        ..CacheRules::plain(Sharing::Shared)
+        ..CacheRules::plain(sharing)
+    }
+}
+
+/// Says for whom the copies of a route are: with a verified principal in their key, for that one.
+pub(super) fn sharing(route: &config::Route) -> Sharing {
+    if route.is_private() {
+        Sharing::Private
+    } else {
+        Sharing::Shared
     }
 }
 

@@ -11,9 +11,13 @@ use std::{
     time::Duration,
 };
 
-use bytes::{Bytes, BytesMut};
-use evenkeel::{Class, Keep, Permit};
-use evenkeel_http::{dates::HttpDate, facts::RequestFacts, hop::strip_hop_by_hop};
+use bytes::Bytes;
+use evenkeel::{Class, Keep, Mono, Permit};
+use evenkeel_http::{
+    dates::HttpDate,
+    facts::{RequestFacts, Sharing},
+    hop::strip_hop_by_hop,
+};
 use http::{
     HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version,
     header::{DATE, IF_MATCH, IF_UNMODIFIED_SINCE},
@@ -30,13 +34,16 @@ use super::{
     framing::{self, Asked, End},
     keep::{self, Received, Verdict, Why},
     peer::Peer,
+    pieces::Pieces,
     route::Route,
     seat::{CameTo, Tried},
+    since::Place,
     stream::Stream,
     trouble::Trouble,
     upload::Upload,
     upstream::{Head, Upstream},
     whole::{Reply, Whole, compact},
+    worth::{self, GRPC_STATUS, Unworthy},
 };
 
 /// One request and the attempt made for it.
@@ -53,6 +60,12 @@ pub(crate) struct Exchange {
     pub(super) tried: Tried,
     /// What the shelf has for it, on a route that caches.
     pub(super) cached: Option<Cached>,
+    /// When it arrived, where something was decided before the call.
+    pub(super) arrived: Option<Mono>,
+    /// Where it stands since when copies may be given, where they are somebody's.
+    pub(super) void: Option<[Place; 2]>,
+    /// When the first attempt began, where that matters.
+    pub(super) began: OnceLock<Mono>,
     /// The alternate, where it is asked in place of the route's own dependency.
     pub(super) instead: Option<Arc<Upstream>>,
     /// The exchange of the same request with the alternate, once that is asked.
@@ -70,15 +83,20 @@ pub(super) struct Handed {
 
 /// A body that was read, or as much of it as may be held back.
 pub(super) enum Read {
-    Whole(Bytes, Lease),
+    /// All of it, and the `grpc-status` behind it.
+    Whole(Bytes, Lease, Option<HeaderValue>),
     Flowing(Stream, Why),
 }
 
 impl Exchange {
     /// Makes the attempt; a failure is remembered for the log.
     pub(super) async fn attempt(&self, permit: Option<Permit<'static>>) -> Result<Reply, Trouble> {
+        if self.void.is_some() {
+            self.began.get_or_init(|| self.route.engine.now().mono);
+        }
         self.run(permit)
             .await
+            .inspect(|reply| self.note_refusal(reply))
             .inspect_err(|trouble| self.upstream().note(trouble))
     }
 
@@ -132,9 +150,10 @@ impl Exchange {
                 let keep = self.flowing(&parts, Some(why));
                 self.let_through(parts, stream, Some(why), keep)
             }
-            Read::Whole(body, lease) => {
+            Read::Whole(body, lease, trailer) => {
+                let worth = self.worth(&parts, &body, trailer.as_ref())?;
                 let verdict = if end_is_known {
-                    self.judge(&parts, &body)
+                    self.judge(&parts, worth)
                 } else {
                     Verdict::leave(self.route.keeps.then_some(Why::UnknownEnd))
                 };
@@ -157,9 +176,10 @@ impl Exchange {
         classify.is_error(classify.of(status))
     }
 
-    /// Bodies are held back where a lower rung could still help, or where several callers may share them.
+    /// Bodies are held back where a lower rung could still help, where several callers may share them, or where one that
+    /// does not pass is not to be shown.
     fn holds_back(&self) -> bool {
-        self.route.has_ladder || self.route.coalesces
+        self.route.has_ladder || self.route.coalesces || self.route.keep_if.faults
     }
 
     pub(super) async fn read(&self, mut stream: Stream) -> Result<Read, Trouble> {
@@ -175,10 +195,17 @@ impl Exchange {
             return Ok(Read::Flowing(stream, Why::BuffersFull));
         };
         let mut read = Pieces::of(announced);
-        let mut room = announced;
+        let (mut room, mut trailer) = (announced, None);
         while let Some(frame) = stream.next().await {
-            // Trailers are not held back; nothing that is kept may depend on them.
-            let Ok(piece) = frame?.into_data() else { continue };
+            // Trailers are not held back; of what is kept none but the status of gRPC has a say.
+            let piece = match frame?.into_data() {
+                Ok(piece) => piece,
+                Err(frame) => {
+                    let mut fields = frame.into_trailers().unwrap_or_default();
+                    trailer = fields.remove(GRPC_STATUS).or(trailer);
+                    continue;
+                }
+            };
             read.add(piece);
             let length = read.length();
             let why = if length > max {
@@ -194,14 +221,14 @@ impl Exchange {
             }
             room = room.max(length);
         }
-        Ok(Read::Whole(read.joined(), lease))
+        Ok(Read::Whole(read.joined(), lease, trailer))
     }
 
     /// Says what becomes of the old snapshot when an answer flows.
     fn flowing(&self, head: &response::Parts, why: Option<Why>) -> Keep {
         // That there was no room for it here says nothing about the answer, so what is kept stays.
         if self.route.keeps && why != Some(Why::BuffersFull) {
-            keep::flowing(&self.facts(), head.status, &head.headers)
+            keep::flowing(self.route.sharing, &self.facts(), head.status, &head.headers)
         } else {
             Keep::Leave
         }
@@ -219,6 +246,7 @@ impl Exchange {
             self.route.note_not_kept(why);
         }
         let status = head.status;
+        self.tapped(status, None);
         let class = self.upstream().classify.of(status);
         if class == Class::Fault {
             return Err(Trouble::Fault);
@@ -245,13 +273,20 @@ impl Exchange {
             self.route.note_not_kept(why);
         }
         let status = head.status;
+        self.tapped(status, Some((&body, &verdict)));
         let class = self.upstream().classify.of(status);
         if class == Class::Fault {
             return Err(Trouble::Fault);
         }
         let is_error = self.upstream().classify.is_error(class);
         let shared = if is_error {
-            keep::of_failure(&self.facts(), &self.request.headers, status, &head.headers)
+            keep::of_failure(
+                self.route.sharing,
+                &self.facts(),
+                &self.request.headers,
+                status,
+                &head.headers,
+            )
         } else {
             verdict.shared
         };
@@ -270,6 +305,7 @@ impl Exchange {
             terms: verdict.terms,
             lifetime: verdict.lifetime,
             shared,
+            began: self.began.get().copied(),
         });
         *self.handed.lock() = Handed {
             headers: original,
@@ -282,22 +318,45 @@ impl Exchange {
         Ok(Reply::Whole(whole))
     }
 
+    /// Asks of a complete answer what the contract asks of those that are kept. A question is for good answers to a GET; the
+    /// error is for those that do not pass where the contract calls that a fault.
+    pub(super) fn worth(
+        &self,
+        head: &response::Parts,
+        body: &[u8],
+        trailer: Option<&HeaderValue>,
+    ) -> Result<Result<(), Unworthy>, Trouble> {
+        let is_answer = self.upstream().classify.of(head.status) == Class::Answer;
+        if !is_answer || self.request.method == Method::HEAD || head.status == StatusCode::NOT_MODIFIED {
+            return Ok(Ok(()));
+        }
+        let keep_if = &self.route.keep_if;
+        let worth = worth::judge(keep_if, head.status, &head.headers, body, trailer);
+        match worth {
+            Err(why) if keep_if.faults => {
+                self.route.note_not_kept(Why::KeepIf(why));
+                Err(Trouble::Fault)
+            }
+            Ok(()) | Err(_) => Ok(worth),
+        }
+    }
+
     /// Judges a complete answer as it was received.
-    fn judge(&self, head: &response::Parts, body: &Bytes) -> Verdict {
+    fn judge(&self, head: &response::Parts, worth: Result<(), Unworthy>) -> Verdict {
         let wanted = self.route.keeps || self.route.coalesces;
         let is_answer = Class::of_status(head.status.as_u16()) == Class::Answer;
         if !wanted || !is_answer || self.request.method == Method::HEAD {
             return Verdict::leave(None);
         }
         let received = Received {
+            sharing: self.route.sharing,
             request: &self.facts(),
             request_headers: &self.request.headers,
             status: head.status,
             headers: &head.headers,
-            body,
             at: self.route.engine.now().wall,
         };
-        keep::judge(&received, &self.route.keep_if)
+        keep::judge(&received, worth)
     }
 
     /// Notes that a connection is there and the request is being written to it.
@@ -311,8 +370,7 @@ impl Exchange {
         let asked = &facts.directives;
         let headers = &self.request.headers;
         self.request.method != Method::GET
-            || facts.authorization
-            || facts.cookies
+            || (self.route.sharing == Sharing::Shared && (facts.authorization || facts.cookies))
             || asked.no_store
             || asked.unreadable
             || (steers && (asked.no_cache || asked.max_age == Some(Duration::ZERO)))
@@ -346,6 +404,7 @@ impl Exchange {
     }
 
     fn received(&self, mut headers: HeaderMap, version: Version) -> HeaderMap {
+        self.tap_fields(&headers);
         headers.reserve(ADDED);
         strip_hop_by_hop(&mut headers);
         self.route.via.append(&mut headers, version);
@@ -362,68 +421,3 @@ const PRECONDITIONS: [HeaderName; 2] = [IF_MATCH, IF_UNMODIFIED_SINCE];
 
 /// The fields added to a live answer: `Via`, `Date`, and the two labels.
 const ADDED: usize = 4;
-
-/// A body being read. A single piece, the usual case, is not copied; more are copied together, so that a body
-/// of many small ones takes no more than its length.
-struct Pieces {
-    first: Bytes,
-    joined: BytesMut,
-    announced: usize,
-}
-
-impl Pieces {
-    fn of(announced: usize) -> Self {
-        Self {
-            first: Bytes::new(),
-            joined: BytesMut::new(),
-            announced,
-        }
-    }
-
-    fn length(&self) -> usize {
-        self.first.len() + self.joined.len()
-    }
-
-    fn add(&mut self, piece: Bytes) {
-        if self.length() == 0 {
-            self.first = piece;
-            return;
-        }
-        if !self.first.is_empty() {
-            self.joined
-                .reserve(self.announced.max(self.first.len() + piece.len()));
-            self.joined.extend_from_slice(&std::mem::take(&mut self.first));
-        }
-        self.joined.extend_from_slice(&piece);
-    }
-
-    fn joined(self) -> Bytes {
-        if self.joined.is_empty() {
-            self.first
-        } else {
-            self.joined.freeze()
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn pieces_come_out_in_order_and_an_empty_one_changes_nothing() {
-        for (pieces, whole) in [
-            (&[][..], ""),
-            (&["", ""], ""),
-            (&["a"], "a"),
-            (&["", "a", "", "bc", "d"], "abcd"),
-        ] {
-            let mut read = Pieces::of(0);
-            for piece in pieces {
-                read.add(Bytes::from_static(piece.as_bytes()));
-            }
-            assert_eq!(read.length(), whole.len());
-            assert_eq!(read.joined(), whole);
-        }
-    }
-}

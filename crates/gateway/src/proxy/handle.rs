@@ -1,47 +1,38 @@
-//! Decides the life of one request: is it one, which route, whose data, the call, the answer.
+//! Decides the life of one request: is it one, which route, who may, whose data, the call, the answer.
 //! It exists as one short function, so that the order of the checks can be read in one look.
 //! It refuses what could be read in two ways before anything else happens.
 
 use std::sync::{
-    Arc, OnceLock,
-    atomic::{AtomicBool, AtomicUsize, Ordering},
+    Arc,
+    atomic::{AtomicUsize, Ordering},
 };
 
-use evenkeel::{Answer, Together, Unanswered, Usable, http::HttpCache};
+use evenkeel::{Answer, Protection, Together, Unanswered, Usable, http::HttpCache};
 use evenkeel_http::{
-    accept::{normalise_encoding, normalise_language},
     decision::Decision,
-    facts::Reuse,
-    hop::strip_nominated,
+    facts::{Reuse, Sharing},
     problem::ProblemKind,
     reuse::given_from_shared,
 };
 use http::{
-    HeaderMap, HeaderName, HeaderValue, Method, Request, Response,
-    header::{
-        ACCEPT_ENCODING, ALLOW, EXPECT, HOST, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, MAX_FORWARDS, RANGE,
-    },
+    HeaderName, HeaderValue, Request, Response,
+    header::{ALLOW, EXPECT, HOST, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, RANGE},
 };
 use http_body::Body as _;
 use hyper::body::Incoming;
-use parking_lot::Mutex;
 
 use super::{
     alternate::Asking,
     app::App,
-    authority,
+    arrive::{Asked, Refused, cover, prepare},
     cached::Cached,
-    exchange::{Exchange, Handed},
-    framing,
+    exchange::Exchange,
+    gate,
     outbound::Outbound,
-    pass::Passed,
     peer::Peer,
     refuse, repeat,
     respond::respond,
     route::Whose,
-    router::has_dot_segment,
-    seat::Tried,
-    served::Nobody,
     trouble::Trouble,
     upload,
     watched::Watched,
@@ -58,9 +49,11 @@ pub(crate) async fn handle(app: &App, peer: &Arc<Peer>, request: Request<Incomin
         .access
         .as_ref()
         .map(|access| access.begin(described(&head, peer)));
-    let (response, came_to) = answer(app, peer, head, body).await;
+    let mut protection = None;
+    let (response, came_to) = answer(app, peer, head, body, &mut protection).await;
     if let Some(record) = &mut record {
         record.status = Some(response.status());
+        record.protection = protection;
         record.came_to = came_to;
     }
     response.map(|body| Watched::new(body, record))
@@ -87,9 +80,29 @@ async fn answer(
     peer: &Arc<Peer>,
     head: http::request::Parts,
     body: Incoming,
+    protection: &mut Option<Protection>,
 ) -> (Response<Outbound>, Option<CameTo>) {
     let is_expecting = !body.is_end_stream() && head.headers.contains_key(EXPECT);
-    let response = match prepare(app, peer, head) {
+    let prepared = match cover(app, peer, head) {
+        Ok(Some(covered)) if covered.served.gate.is_some() => {
+            // Boxed, so that requests that nobody decides about do not carry the room for it.
+            match Box::pin(gate::pass(app, peer, covered)).await {
+                Ok((covered, arrived)) => {
+                    *protection = Some(Protection::Allowed);
+                    prepare(app, peer, covered, Some(arrived))
+                }
+                Err(stopped) => {
+                    *protection = Some(stopped.protection);
+                    upload::leave(body, is_expecting);
+                    return (stopped.response, stopped.came_to);
+                }
+            }
+        }
+        Ok(Some(covered)) => prepare(app, peer, covered, None),
+        Ok(None) => Ok(Asked::Options),
+        Err(refused) => Err(refused),
+    };
+    let response = match prepared {
         // A body of a read stays here: no answer that others may get depends on it.
         Ok(Asked::Read(mut exchange, whose)) => {
             // Held until the call has ended.
@@ -147,7 +160,14 @@ async fn read(app: &App, exchange: &Arc<Exchange>, whose: Whose) -> (Response<Ou
         let work = Arc::clone(&work);
         async move { work.attempt(permit).await }
     };
-    let guard = &exchange.route.guard;
+    let (guard, late);
+    guard = match exchange.arrived {
+        None => &exchange.route.guard,
+        Some(at) => {
+            late = exchange.route.guard.arrived_at(at);
+            &late
+        }
+    };
     let shares = exchange.route.coalesces || guard.contract().refreshes();
     let is_own = shares && exchange.is_one_callers_own();
     let usable: Usable<'_, Reply> = Some(&usable);
@@ -187,7 +207,14 @@ async fn read_cached(
         let work = Arc::clone(&work);
         async move { work.attempt(permit).await }
     };
-    let guard = &exchange.route.guard;
+    let (guard, late);
+    guard = match exchange.arrived {
+        None => &exchange.route.guard,
+        Some(at) => {
+            late = exchange.route.guard.arrived_at(at);
+            &late
+        }
+    };
     let end = guard
         .call_held(asking, "", &bring, together, Some(&usable), work)
         .await;
@@ -214,139 +241,6 @@ fn ended(
         repeat::mark(&mut response);
     }
     (response, came_to)
-}
-
-/// Why a request becomes no call.
-struct Refused {
-    kind: ProblemKind,
-    detail: Option<String>,
-    /// The methods that the address takes.
-    allow: Option<HeaderValue>,
-}
-
-impl Refused {
-    const fn because(kind: ProblemKind, detail: Option<String>) -> Self {
-        Self {
-            kind,
-            detail,
-            allow: None,
-        }
-    }
-
-    fn of(nobody: Nobody) -> Self {
-        match nobody {
-            Nobody::NoRoute => Self::because(ProblemKind::NoSuchRoute, None),
-            Nobody::OtherMethods(allow) => Self {
-                allow: Some(allow),
-                ..Self::because(ProblemKind::MethodNotAllowed, None)
-            },
-        }
-    }
-}
-
-/// What a request asks for.
-enum Asked {
-    /// An answer of class read.
-    Read(Arc<Exchange>, Whose),
-    /// To be forwarded.
-    Pass(Box<Passed>),
-    /// What the gateway itself can do.
-    Options,
-}
-
-/// Checks a request and finds out what it asks for.
-fn prepare(app: &App, peer: &Arc<Peer>, mut request: http::request::Parts) -> Result<Asked, Refused> {
-    let bad = |detail: &str| Refused::because(ProblemKind::BadRequest, Some(detail.to_owned()));
-    if request.method == Method::CONNECT || request.method == Method::TRACE {
-        return Err(Refused::because(ProblemKind::MethodNotImplemented, None));
-    }
-    let authority = authority::of_request(&request.uri, &request.headers).map_err(bad)?;
-    if !framing::can_be_read(&request.headers) {
-        return Err(bad(
-            "the body has another transfer coding than chunked, or more than one",
-        ));
-    }
-    // Nothing is decided by a field that goes no further: neither a route nor a copy.
-    strip_nominated(&mut request.headers);
-    let path = request.uri.path();
-    if has_dot_segment(path) {
-        return Err(bad("the path holds a dot segment"));
-    }
-    if request.method == Method::OPTIONS && (path == "*" || is_last_hop(&request.headers).map_err(bad)?) {
-        return Ok(Asked::Options);
-    }
-    let served = app.served.find(&request, &authority).map_err(Refused::of)?;
-    let is_read = request.method == Method::GET || request.method == Method::HEAD;
-    let (route, passing) = (served.reads.as_ref().filter(|_| is_read), served.passes.as_ref());
-    let route = match (route, passing) {
-        (Some(route), _) => route,
-        (None, Some(passing)) => {
-            let keepers = if request.method.is_safe() {
-                Vec::new()
-            } else {
-                app.served.keepers(&request)
-            };
-            return Ok(Asked::Pass(Box::new(Passed {
-                passing: Arc::clone(passing),
-                keepers,
-                request,
-                authority,
-                peer: Arc::clone(peer),
-            })));
-        }
-        // Nobody who does not take the method is found.
-        (None, None) => return Err(Refused::because(ProblemKind::NoSuchRoute, None)),
-    };
-    let parts = route
-        .scope_of(path, request.uri.query())
-        .map_err(|detail| Refused::because(ProblemKind::BadRequest, Some(detail)))?;
-    let scheme = peer.scheme(&request.headers);
-    let whose = Whose {
-        scheme,
-        authority: authority::normalised(&authority, scheme),
-        parts,
-    };
-    for name in &route.normalise {
-        if *name == ACCEPT_ENCODING {
-            normalise_encoding(&mut request.headers);
-        } else {
-            normalise_language(&mut request.headers);
-        }
-    }
-    let cached = match &route.cache {
-        None => None,
-        Some(cache) => {
-            let looked = Cached::look(cache, &route.name, &whose, &request);
-            Some(looked.map_err(|error| bad(&error.to_string()))?)
-        }
-    };
-    let exchange = Arc::new(Exchange {
-        route: Arc::clone(route),
-        request,
-        // What is in the key is what is asked for: a spelling that only the origin sees could change its answer (C32).
-        authority: whose.authority.clone(),
-        peer: Arc::clone(peer),
-        handed: Mutex::new(Handed::default()),
-        connected: AtomicBool::new(false),
-        tried: Tried::default(),
-        cached,
-        instead: None,
-        alternate: OnceLock::new(),
-    });
-    Ok(Asked::Read(exchange, whose))
-}
-
-/// Tells whether an `OPTIONS` request says that it goes no further (rule H13).
-fn is_last_hop(headers: &HeaderMap) -> Result<bool, &'static str> {
-    let mut lines = headers.get_all(MAX_FORWARDS).iter();
-    let Some(line) = lines.next() else {
-        return Ok(false);
-    };
-    let digits = line.as_bytes();
-    if lines.next().is_some() || digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
-        return Err("the Max-Forwards field is not one number");
-    }
-    Ok(digits.iter().all(|digit| *digit == b'0'))
 }
 
 /// Fields by which a request asks for less than the whole answer. On routes that keep answers they stay here.
@@ -378,8 +272,10 @@ impl Exchange {
     /// The same, of a whole answer; also of an error that somebody else waited for.
     pub(super) fn may_be_given_whole(&self, whole: &Whole) -> bool {
         whole.shared.as_ref().is_some_and(|shared| {
-            given_from_shared(&self.facts(), &shared.facts, Reuse::Stale).is_ok()
-                && shared.variant.matches(&self.request.headers)
+            // What is kept for one principal is under a key that nobody else has.
+            let is_given = self.route.sharing == Sharing::Private
+                || given_from_shared(&self.facts(), &shared.facts, Reuse::Stale).is_ok();
+            is_given && shared.variant.matches(&self.request.headers) && !self.is_void(whole.began)
         })
     }
 }

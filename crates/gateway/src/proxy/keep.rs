@@ -4,7 +4,6 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
 use evenkeel::{Keep, Terms, Wall, http::NotShelved};
 use evenkeel_http::{
     age::{corrected_initial_age, freshness_lifetime, stale_limit},
@@ -18,8 +17,7 @@ use evenkeel_http::{
 };
 use http::{HeaderMap, StatusCode};
 
-use super::{peer::REPLACED, whole::Shared};
-use crate::config::KeepIf;
+use super::{peer::REPLACED, whole::Shared, worth::Unworthy};
 
 /// Why an answer was not kept; the words are metric labels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +25,7 @@ pub(crate) enum Why {
     /// A rule of HTTP.
     Http(NotKept),
     /// `keep_if` of the contract.
-    NotWorthKeeping,
+    KeepIf(Unworthy),
     /// It is itself a degraded answer.
     Degraded,
     /// Its body is larger than `max_body`.
@@ -50,7 +48,6 @@ impl Why {
     /// Every word, in the order of its index.
     pub(crate) fn all() -> impl Iterator<Item = Self> {
         let own = [
-            Self::NotWorthKeeping,
             Self::Degraded,
             Self::TooLarge,
             Self::BuffersFull,
@@ -60,11 +57,12 @@ impl Why {
             Self::TooBig,
             Self::Superseded,
         ];
-        NotKept::ALL.into_iter().map(Self::Http).chain(own)
+        let asked = Unworthy::ALL.into_iter().map(Self::KeepIf);
+        NotKept::ALL.into_iter().map(Self::Http).chain(asked).chain(own)
     }
 
     /// How many words there are.
-    pub(crate) const COUNT: usize = NotKept::ALL.len() + 9;
+    pub(crate) const COUNT: usize = NotKept::ALL.len() + Unworthy::ALL.len() + 8;
 
     /// Names why the shelf does not have an answer.
     pub(super) const fn of(why: NotShelved) -> Self {
@@ -86,7 +84,7 @@ impl Why {
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::Http(why) => why.as_str(),
-            Self::NotWorthKeeping => "not-worth-keeping",
+            Self::KeepIf(why) => why.as_str(),
             Self::Degraded => "degraded",
             Self::TooLarge => "too-large",
             Self::BuffersFull => "buffers-full",
@@ -130,19 +128,20 @@ impl Verdict {
 /// A complete answer and the request that it answers, both as received.
 #[derive(Debug)]
 pub(super) struct Received<'a> {
+    pub(super) sharing: Sharing,
     pub(super) request: &'a RequestFacts,
     pub(super) request_headers: &'a HeaderMap,
     pub(super) status: StatusCode,
     pub(super) headers: &'a HeaderMap,
-    pub(super) body: &'a Bytes,
     pub(super) at: Wall,
 }
 
-/// Judges an answer that is not an error.
-pub(super) fn judge(received: &Received<'_>, keep_if: &KeepIf) -> Verdict {
+/// Judges an answer that is not an error; `worth` is what the contract's `keep_if` says of it.
+pub(super) fn judge(received: &Received<'_>, worth: Result<(), Unworthy>) -> Verdict {
     let head = ResponseHead::of(received.status, received.headers);
-    if let Err(why) = may_keep(Sharing::Shared, received.request, &head) {
-        return Verdict::of(after(why, received.request, &head), Some(Why::Http(why)));
+    let sharing = received.sharing;
+    if let Err(why) = may_keep(sharing, received.request, &head) {
+        return Verdict::of(after(why, sharing, received.request, &head), Some(Why::Http(why)));
     }
     if is_degraded(received.headers) {
         return Verdict::leave(Some(Why::Degraded));
@@ -157,13 +156,12 @@ pub(super) fn judge(received: &Received<'_>, keep_if: &KeepIf) -> Verdict {
     };
     let at = HttpDate::from_unix_seconds(received.at.as_secs());
     let said = head.directives;
-    let lifetime = freshness_lifetime(&said, received.headers, Sharing::Shared, at);
-    let worth = is_worth_keeping(received.status, received.body, keep_if);
+    let lifetime = freshness_lifetime(&said, received.headers, sharing, at);
     Verdict {
         terms: Terms {
-            keep: if worth { Keep::Yes } else { Keep::Leave },
+            keep: if worth.is_ok() { Keep::Yes } else { Keep::Leave },
             own_limit: stale_limit(lifetime, said.stale_if_error),
-            stale_forbidden: stale_forbidden(Sharing::Shared, &said).is_some(),
+            stale_forbidden: stale_forbidden(sharing, &said).is_some(),
             // The engine counts from the beginning of the attempt, so the response delay is in the age already.
             already: corrected_initial_age(received.headers, at, Duration::ZERO),
             ..Terms::default()
@@ -176,19 +174,20 @@ pub(super) fn judge(received: &Received<'_>, keep_if: &KeepIf) -> Verdict {
             },
             variant,
         }),
-        why_not: (!worth).then_some(Why::NotWorthKeeping),
+        why_not: worth.err().map(Why::KeepIf),
     }
 }
 
 /// Says for which others who wait an error answer is too; `None` if it is for the one who asked alone.
 pub(super) fn of_failure(
+    sharing: Sharing,
     request: &RequestFacts,
     request_headers: &HeaderMap,
     status: StatusCode,
     headers: &HeaderMap,
 ) -> Option<Shared> {
     let head = ResponseHead::of(status, headers);
-    may_be_anothers(Sharing::Shared, request, &head).ok()?;
+    may_be_anothers(sharing, request, &head).ok()?;
     let variant = Variant::of(headers, request_headers).ok()?;
     Some(Shared {
         facts: StoredFacts {
@@ -202,43 +201,29 @@ pub(super) fn of_failure(
 
 /// Decides what becomes of the old snapshot once the body of an answer has ended that was too large to be held back:
 /// the answer cannot be kept, so it is as with one that may not be.
-pub(super) fn flowing(request: &RequestFacts, status: StatusCode, headers: &HeaderMap) -> Keep {
+pub(super) fn flowing(
+    sharing: Sharing,
+    request: &RequestFacts,
+    status: StatusCode,
+    headers: &HeaderMap,
+) -> Keep {
     if is_degraded(headers) {
         return Keep::Leave;
     }
     let head = ResponseHead::of(status, headers);
-    match may_keep(Sharing::Shared, request, &head) {
+    match may_keep(sharing, request, &head) {
         Ok(()) => Keep::Remove,
-        Err(why) => after(why, request, &head),
+        Err(why) => after(why, sharing, request, &head),
     }
 }
 
 /// What becomes of the old snapshot when a new answer may not be kept.
-fn after(why: NotKept, request: &RequestFacts, response: &ResponseHead<'_>) -> Keep {
-    if supersedes(why, Sharing::Shared, request, &response.directives) {
+fn after(why: NotKept, sharing: Sharing, request: &RequestFacts, response: &ResponseHead<'_>) -> Keep {
+    if supersedes(why, sharing, request, &response.directives) {
         Keep::Remove
     } else {
         Keep::Leave
     }
-}
-
-/// Tells whether the contract finds an answer good enough to be kept.
-pub(super) fn is_worth_keeping(status: StatusCode, body: &[u8], keep_if: &KeepIf) -> bool {
-    let fits = keep_if.status.is_empty() || keep_if.status.contains(&status);
-    fits && !(keep_if.not_empty && is_empty(body))
-}
-
-/// Tells whether a body is nothing: no bytes, or an empty JSON array, object or null, with blanks around.
-fn is_empty(body: &[u8]) -> bool {
-    let text = body.trim_ascii();
-    let inner = |open: u8, close: u8| {
-        text.first() == Some(&open)
-            && text.last() == Some(&close)
-            && text
-                .get(1..text.len() - 1)
-                .is_some_and(|inner| inner.trim_ascii().is_empty())
-    };
-    text.is_empty() || text == b"null" || inner(b'[', b']') || inner(b'{', b'}')
 }
 
 #[cfg(test)]
@@ -268,16 +253,6 @@ mod tests {
         assert!(!said(&["fresh", "fresh"]));
         for values in [&["stale"][..], &["fresh", "stale"], &["fresh, stale"], &["Fresh"]] {
             assert!(said(values), "{values:?}");
-        }
-    }
-
-    #[test]
-    fn an_empty_list_is_nothing_and_a_list_of_nothing_is_something() {
-        for body in ["", " \n", "[]", "{ }", " [\n] ", "null"] {
-            assert!(is_empty(body.as_bytes()), "{body:?}");
-        }
-        for body in ["[[]]", "{\"a\":[]}", "0", "\"\"", "[", "]", "{]"] {
-            assert!(!is_empty(body.as_bytes()), "{body:?}");
         }
     }
 }

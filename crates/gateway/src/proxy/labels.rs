@@ -271,6 +271,6 @@ const fn of_reason(reason: Reason, connected: bool) -> Option<ProxyError> {
         Reason::Fault => ProxyError::ProxyInternalError,
         Reason::BreakerOpen | Reason::Ramping | Reason::CoolDown => ProxyError::DestinationUnavailable,
         Reason::AtCapacity | Reason::QueueExpired => ProxyError::ConnectionLimitReached,
-        Reason::Shed | Reason::Held => ProxyError::ProxyInternalResponse,
+        Reason::Shed | Reason::Held | Reason::ProtectionUnavailable => ProxyError::ProxyInternalResponse,
     })
 }

@@ -25,6 +25,7 @@ use super::{
     authority,
     forward::{self, Sent},
     framing::{self, Asked},
+    identity::Personal,
     labels::Labels,
     outbound::Outbound,
     passing::Passing,
@@ -48,6 +49,10 @@ pub(super) struct Passed {
     pub(super) peer: Arc<Peer>,
     /// The routes whose copies a write may make wrong.
     pub(super) keepers: Vec<Arc<Route>>,
+    /// What no client may say in trailers either.
+    pub(super) personal: Personal,
+    /// The longest wait for each step of the upstream.
+    pub(super) wait: Duration,
 }
 
 /// What call and work share.
@@ -71,12 +76,13 @@ impl Passed {
     ) -> Result<(Response<Outbound>, CameTo), (ProblemKind, &'static str)> {
         let passing = Arc::clone(&self.passing);
         let (max, limits) = (passing.max_request_body, passing.limits);
-        let (upload, progress) = Upload::of(body, &self.request.headers, max, &limits).map_err(|_| {
+        let (mut upload, progress) = Upload::of(body, &self.request.headers, max, &limits).map_err(|_| {
             (
                 ProblemKind::BodyTooLarge,
                 "its stated length is over the limit; nothing was sent on",
             )
         })?;
+        upload.without(&self.personal);
         // A client takes its time for a body, which says nothing about the dependency.
         let is_slow = !upload.is_empty();
         let shared = Arc::new(Shared {
@@ -210,7 +216,7 @@ impl Shared {
     /// Waits for the head for as long as the upstream may take. While the client is waited for that time stands still.
     async fn in_time(&self, head: impl Future<Output = Result<Head, Trouble>>) -> Result<Head, Trouble> {
         let mut head = pin!(head);
-        let mut patience = Patience::new(self.asked.passing.wait);
+        let mut patience = Patience::new(self.asked.wait);
         poll_fn(|context| {
             if let Poll::Ready(result) = head.as_mut().poll(context) {
                 return Poll::Ready(result);
@@ -248,9 +254,16 @@ impl Shared {
             if !(route.keeps || route.coalesces) {
                 continue;
             }
+            if route.is_somebodys() {
+                let target = uri.path_and_query().map_or("", |target| target.as_str());
+                route.void_target(scheme, &authority::normalised(authority, scheme), target);
+                continue;
+            }
             // Without its scope parts no read of this target was ever let in.
-            if let (Ok(parts), Some(target)) = (route.scope_of(uri.path(), uri.query()), uri.path_and_query())
-            {
+            if let (Ok(parts), Some(target)) = (
+                route.scope_of(uri.path(), uri.query(), &request.headers),
+                uri.path_and_query(),
+            ) {
                 let whose = Whose {
                     scheme,
                     authority: authority::normalised(authority, scheme),

@@ -29,6 +29,7 @@ pub(crate) struct Passing {
     pub(super) max_request_body: u64,
     /// The longest wait for the upstream: to take a piece of the request, or to answer all of it.
     pub(super) wait: Duration,
+    deadline: Duration,
     turns: AtomicU32,
 }
 
@@ -62,8 +63,14 @@ impl Passing {
             via: common.via.clone(),
             max_request_body: route.max_request_body,
             wait: timeout.min(route.deadline),
+            deadline: route.deadline,
             turns: AtomicU32::new(0),
         })
+    }
+
+    /// Returns the longest wait for each step, for a request of which so much time has been spent before.
+    pub(super) fn wait_after(&self, spent: Duration) -> Duration {
+        self.wait.min(self.deadline.saturating_sub(spent))
     }
 
     /// Numbers those who are told when to come back; after 2^32 from zero again.

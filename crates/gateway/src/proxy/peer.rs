@@ -42,6 +42,11 @@ impl Peer {
         }
     }
 
+    /// Tells whether its word about its clients counts.
+    pub(super) const fn is_trusted(&self) -> bool {
+        self.trusted
+    }
+
     /// Returns what is said about the same client where its word counts, or counts no more.
     pub(crate) fn trusted_or_not(self: &Arc<Self>, address: IpAddr, trusted: bool) -> Arc<Self> {
         if self.trusted == trusted {

@@ -9,13 +9,18 @@
 
 use std::{
     array,
-    sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+    },
 };
 
 use evenkeel::{Engine, Memory, http::Shelf};
 use evenkeel_http::problem::ProblemKind;
 
-use super::{buffers::Buffers, caching, labels::Labels, limits::Limits, store::StoreSlot, whole::Reply};
+use super::{
+    buffers::Buffers, caching, labels::Labels, limits::Limits, since::Since, store::StoreSlot, whole::Reply,
+};
 use crate::{
     config::Contract,
     steering::Steering,
@@ -41,6 +46,8 @@ pub(crate) struct Process {
     pub(crate) shelf: Shelf,
     /// What is behind the two, once the gateway is started.
     pub(crate) store: StoreSlot,
+    /// Since when copies that are somebody's may be given. As long as the copies themselves live.
+    pub(super) since: Arc<Since>,
     pub(crate) buffers: Buffers,
     pub(crate) limits: Limits,
     pub(super) labels: Labels,
@@ -63,6 +70,7 @@ impl Process {
             memory,
             shelf,
             store: StoreSlot::default(),
+            since: Arc::default(),
             buffers: Buffers::new(contract.gateway.buffers),
             limits,
             labels: Labels::new(),

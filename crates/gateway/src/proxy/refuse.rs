@@ -114,7 +114,7 @@ mod tests {
     fn the_status_follows_from_the_first_cause() {
         let status = |reason| problem_kind(reason).status().as_u16();
         let expected = [
-            502, 504, 502, 502, 502, 500, 503, 503, 503, 503, 503, 503, 503, 503, 500, 500,
+            502, 504, 502, 502, 502, 500, 503, 503, 503, 503, 503, 503, 503, 503, 500, 500, 503,
         ];
         assert_eq!(Reason::ALL.map(|reason| status(Some(reason))), expected);
         assert_eq!(status(None), 500);

@@ -53,7 +53,8 @@ pub(super) fn advice_of_reply(reply: &Reply, now: Wall) -> Advice {
     }
 }
 
-fn advice(headers: &HeaderMap, now: Wall) -> Advice {
+/// Reads it from the fields of any answer.
+pub(super) fn advice(headers: &HeaderMap, now: Wall) -> Advice {
     if headers.get(RETRIED).is_some_and(|value| *value == YES) {
         return Advice::Never;
     }

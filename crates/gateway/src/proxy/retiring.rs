@@ -35,11 +35,16 @@ pub(super) fn retire_after(
 }
 
 fn retire(route: &Route, cache: &HttpCache, (scheme, authority): (&'static str, &HeaderValue), target: &Uri) {
+    let Some(path_and_query) = target.path_and_query() else {
+        return;
+    };
+    if route.is_somebodys() {
+        let authority = authority::normalised(authority, scheme);
+        route.void_target(scheme, &authority, path_and_query.as_str());
+        return;
+    }
     // Without its scope parts no read of this target was ever let in.
-    let (Ok(parts), Some(path_and_query)) = (
-        route.scope_of(target.path(), target.query()),
-        target.path_and_query(),
-    ) else {
+    let Ok(parts) = route.scope_of(target.path(), target.query(), &HeaderMap::new()) else {
         return;
     };
     let whose = Whose {

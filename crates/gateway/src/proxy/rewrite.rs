@@ -20,7 +20,7 @@ impl FieldChanges {
 
 impl Rewrite {
     /// Returns the target that the dependency is asked for, in origin form; `None` if it stays as it is.
-    pub(super) fn target(&self, uri: &Uri) -> Option<Uri> {
+    pub(crate) fn target(&self, uri: &Uri) -> Option<Uri> {
         if self.strip_prefix.is_none() && self.add_prefix.is_none() {
             return None;
         }

@@ -12,17 +12,23 @@ use evenkeel::{
     http::{HttpCache, IgnoredCookies, Shelf},
     stale,
 };
-use evenkeel_http::{facts::RequestFacts, hop::Via};
+use evenkeel_http::{
+    facts::{RequestFacts, Sharing},
+    hop::Via,
+};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 
 use super::{
     alternate::{Alternate, Asking, agrees},
     buffers::Buffers,
     caching,
+    identity::{self, Told},
     keep::Why,
     limits::Limits,
     oldest::Oldest,
     repeat,
+    since::Since,
+    tap::Tap,
     trouble::Trouble,
     upstream::Upstream,
     whole::Reply,
@@ -82,6 +88,10 @@ pub(crate) struct Route {
     pub(crate) guard: Guard,
     pub(super) pattern: Pattern,
     pub(super) scope: Vec<ScopePart>,
+    /// For whom its copies are.
+    pub(super) sharing: Sharing,
+    pub(super) told: Told,
+    pub(super) since: Arc<Since>,
     pub(super) upstream: Arc<Upstream>,
     pub(super) engine: Engine,
     pub(super) buffers: Buffers,
@@ -109,6 +119,8 @@ pub(crate) struct Route {
     turns: AtomicU32,
     /// What is noted for those who watch it.
     pub(crate) seen: Arc<Seen>,
+    /// What a probe sees.
+    pub(crate) tap: Tap,
 }
 
 /// What the routes of one gateway share.
@@ -120,6 +132,7 @@ pub(crate) struct Common {
     pub(crate) buffers: Buffers,
     pub(crate) limits: Limits,
     pub(crate) via: Via,
+    pub(crate) since: Arc<Since>,
 }
 
 impl Route {
@@ -129,15 +142,15 @@ impl Route {
     /// Every problem that the engine finds with it.
     pub(crate) fn build(
         route: &config::Route,
-        dependency: &Dependency,
-        upstream: &Arc<Upstream>,
+        (dependency, upstream): (&Dependency, &Arc<Upstream>),
         alternate: Option<Alternate>,
         common: &Common,
+        told: Told,
     ) -> Result<Self, Problems> {
         let cache = route
             .caching
             .as_ref()
-            .map(|caching| HttpCache::new(&common.shelf, caching::rules(route, caching)));
+            .map(|caching| HttpCache::new(&common.shelf, caching::rules(route, caching, &told)));
         let (above, below) = rungs(route);
         let mut builder = common
             .engine
@@ -198,6 +211,9 @@ impl Route {
             guard,
             pattern: route.pattern.clone(),
             scope: route.scope.clone(),
+            sharing: caching::sharing(route),
+            told,
+            since: Arc::clone(&common.since),
             upstream: Arc::clone(upstream),
             engine: common.engine.clone(),
             buffers: common.buffers.clone(),
@@ -221,12 +237,20 @@ impl Route {
             oldest: Oldest::default(),
             turns: AtomicU32::new(0),
             seen: Arc::default(),
+            tap: Tap::default(),
         })
+    }
+
+    /// Returns the engine that it runs on.
+    pub(crate) const fn engine(&self) -> &Engine {
+        &self.engine
     }
 
     /// Reads what the rules need to know of a request.
     pub(super) fn facts(&self, method: &Method, headers: &HeaderMap) -> RequestFacts {
-        self.ignored_cookies.request(method, headers)
+        let mut facts = self.ignored_cookies.request(method, headers);
+        facts.authorization |= self.told.personal.iter().any(|name| headers.contains_key(name));
+        facts
     }
 
     /// Numbers those who are told when to come back; after 2^32 from zero again.
@@ -272,7 +296,12 @@ impl Route {
     ///
     /// # Errors
     /// What is missing or said twice, in words for the client. A missing part is never an empty text.
-    pub(super) fn scope_of(&self, path: &str, query: Option<&str>) -> Result<Vec<String>, String> {
+    pub(super) fn scope_of(
+        &self,
+        path: &str,
+        query: Option<&str>,
+        headers: &HeaderMap,
+    ) -> Result<Vec<String>, String> {
         self.scope
             .iter()
             .map(|part| match part {
@@ -281,6 +310,13 @@ impl Route {
                     Some(_) | None => Err(format!("the part `{name}` of the path is missing")),
                 },
                 ScopePart::Query(name) => parameter(query.unwrap_or_default(), name),
+                // Whoever may say it has said it by now, and nobody else could.
+                ScopePart::Identity(part, name) => {
+                    identity::part(headers, name).map(str::to_owned).map_err(|why| {
+                        let part = part.as_str();
+                        format!("the {part} of the request {why}, as far as those have said it who may")
+                    })
+                }
             })
             .collect()
     }

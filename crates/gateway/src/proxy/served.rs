@@ -7,7 +7,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use evenkeel::Counts;
 use http::{HeaderValue, Method, request::Parts};
 
-use super::{authority, passing::Passing, route::Route, router::Router};
+use super::{authority, passing::Passing, protect::Gate, route::Route, router::Router};
 use crate::config::Conditions;
 
 /// What a route does with requests: with GET and HEAD where it reads, with all others where it forwards. One of the
@@ -17,6 +17,8 @@ pub(super) struct Served {
     pub(super) reads: Option<Arc<Route>>,
     pub(super) passes: Option<Arc<Passing>>,
     pub(super) conditions: Conditions,
+    /// Who decides first, if anybody does.
+    pub(super) gate: Option<Arc<Gate>>,
 }
 
 /// The routes of a gateway, found by what they cover.

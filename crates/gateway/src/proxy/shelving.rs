@@ -23,7 +23,7 @@ use super::{
     exchange::{Exchange, Handed, Read},
     forward::{self, Sent},
     framing::{self, Asked, End},
-    keep::{self, Verdict, Why},
+    keep::{Verdict, Why},
     route::Validated,
     seat::CameTo,
     stream::Stream,
@@ -167,7 +167,7 @@ impl Exchange {
                 // Whether it is asked once more is said by its fields, and only a whole answer shows them.
                 let Answer { head, stream, .. } = answer;
                 return match self.read(stream).await? {
-                    Read::Whole(body, lease) => self.whole(head, body, lease, Verdict::leave(None)),
+                    Read::Whole(body, lease, _) => self.whole(head, body, lease, Verdict::leave(None)),
                     Read::Flowing(stream, why) => self.let_through(head, stream, Some(why), Keep::Leave),
                 };
             }
@@ -196,14 +196,15 @@ impl Exchange {
         let may_share = self.is_error(head.status) && !self.asks_alone(cache, cached);
         if let Err((why, _)) = judged
             && !self.route.has_ladder
+            && !self.route.keep_if.faults
             && !may_repeat
             && !may_share
             && looked.chosen().is_none()
         {
             return self.let_through(head, stream, Some(why), Keep::Leave);
         }
-        let (body, lease) = match self.read(stream).await? {
-            Read::Whole(body, lease) => (body, lease),
+        let (body, lease, trailer) = match self.read(stream).await? {
+            Read::Whole(body, lease, trailer) => (body, lease, trailer),
             Read::Flowing(stream, why) => {
                 let (why, supersedes) = match judged {
                     Err(judged) => judged,
@@ -220,10 +221,9 @@ impl Exchange {
             began,
             at,
         };
-        let worth = keep::is_worth_keeping(head.status, &body, &self.route.keep_if);
+        let worth = self.worth(&head, &body, trailer.as_ref())?;
         let why = match judged {
-            Ok(()) if worth => None,
-            Ok(()) => Some(Why::NotWorthKeeping),
+            Ok(()) => worth.err().map(Why::KeepIf),
             Err((why, supersedes)) => {
                 if let Some(supersedes) = supersedes {
                     cache.supersede(key, looked, request, &arrived, supersedes);
@@ -272,6 +272,7 @@ impl Exchange {
 
     /// Hands the fields of an answer to the one who asked, as they came.
     fn stored(&self, settled: Settled, fields: HeaderMap, body: Bytes, lease: Lease) -> Reply {
+        self.tap_copy(&settled.copy, &body);
         drop((body, lease)); // the copy has it now
         self.note(settled.stored);
         self.handed.lock().headers = Some(fields);

@@ -22,7 +22,7 @@ use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use tokio::{runtime::Handle, time::Sleep};
 
-use super::limits::Limits;
+use super::{identity::Personal, limits::Limits};
 
 /// The body of a request that is sent on.
 #[derive(Debug)]
@@ -41,6 +41,8 @@ pub(super) struct Flowing {
     left: u64,
     /// What must not cross this hop in trailers either.
     options: ConnectionOptions,
+    /// And what no client may say.
+    personal: Personal,
     progress: Arc<Progress>,
     limits: Limits,
     /// Runs only while the client is waited for.
@@ -157,6 +159,7 @@ impl Upload {
             body: Some(body),
             left: at_most,
             options: ConnectionOptions::default(),
+            personal: Personal::default(),
             progress: Arc::clone(&progress),
             limits: *limits,
             idle: None,
@@ -174,6 +177,13 @@ impl Upload {
     pub(super) fn strip(&mut self, options: ConnectionOptions) {
         if let Self::Flowing(flowing) = self {
             flowing.options = options;
+        }
+    }
+
+    /// Names what its client may not say in trailers either.
+    pub(super) fn without(&mut self, personal: &Personal) {
+        if let Self::Flowing(flowing) = self {
+            flowing.personal = personal.clone();
         }
     }
 
@@ -216,6 +226,7 @@ impl Flowing {
         self.left = left;
         if let Some(trailers) = frame.trailers_mut() {
             self.options.strip_trailers(trailers);
+            self.personal.strip(trailers, false);
         }
         self.progress.pieces.fetch_add(1, Ordering::Relaxed);
         let has_ended = self.body.as_ref().is_some_and(Body::is_end_stream);

@@ -5,7 +5,7 @@
 use std::{mem, sync::Arc, time::Duration};
 
 use bytes::{Bytes, BytesMut};
-use evenkeel::{Class, Keep, Terms, http::Shelved};
+use evenkeel::{Class, Keep, Mono, Terms, http::Shelved};
 use evenkeel_http::{facts::StoredFacts, vary::Variant};
 use http::{HeaderMap, HeaderValue, StatusCode};
 
@@ -56,6 +56,8 @@ pub(crate) struct Whole {
     pub(crate) lifetime: Option<Duration>,
     /// What has to hold for a request to be given it; `None` if it may not be kept nor shared at all.
     pub(crate) shared: Option<Shared>,
+    /// When the attempt began that brought it, where that matters beyond its age.
+    pub(crate) began: Option<Mono>,
 }
 
 /// For which requests a shared copy may be used.
@@ -73,6 +75,16 @@ impl Reply {
             Self::Streamed(_, class, _) => *class,
             Self::Cached(copy, _) => Class::of_status(copy.status().as_u16()),
             Self::Default(_) => Class::Answer,
+        }
+    }
+
+    /// Returns the status of what the dependency has answered.
+    pub(crate) fn status(&self) -> Option<StatusCode> {
+        match self {
+            Self::Whole(whole) => Some(whole.status),
+            Self::Streamed(status, ..) => Some(*status),
+            Self::Cached(copy, _) => Some(copy.status()),
+            Self::Default(_) => None,
         }
     }
 

@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use evenkeel::{Answer, Ending, Engine, Mono, Reason, Rung, Unanswered};
+use evenkeel::{Answer, Ending, Engine, Mono, Protection, Reason, Rung, Unanswered};
 use http::StatusCode;
 
 use super::{line::rfc3339, log::Log};
@@ -58,6 +58,7 @@ impl AccessLog {
             request,
             status: None,
             came_to: None,
+            protection: None,
             bytes: 0,
         })
     }
@@ -119,6 +120,8 @@ pub(crate) struct Record {
     pub(crate) status: Option<StatusCode>,
     /// `None` for a request that became no call.
     pub(crate) came_to: Option<CameTo>,
+    /// What was decided about it, where anything was.
+    pub(crate) protection: Option<Protection>,
     /// Bytes of the body that were handed to the connection.
     pub(crate) bytes: u64,
 }
@@ -169,6 +172,7 @@ impl Record {
             "age_seconds",
             came_to.and_then(|came_to| came_to.age).map(|age| age.as_secs()),
         );
+        push_text(&mut text, "protect", self.protection.map(Protection::as_str));
         push_number(&mut text, "bytes", Some(self.bytes));
         let took = now.mono.since(self.began);
         push_key(&mut text, "duration_ms");

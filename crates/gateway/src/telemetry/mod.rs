@@ -13,6 +13,7 @@ mod line;
 mod log;
 mod metrics;
 mod outages;
+mod protection;
 pub mod series;
 #[allow(dead_code, reason = "read by status")]
 mod standing;

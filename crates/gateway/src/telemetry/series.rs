@@ -22,6 +22,11 @@ pub(super) const PASSES: Series = counter(
     &["route", "ending", "reason"],
     "What requests came to that are only forwarded; each is counted exactly once, and in no other series",
 );
+pub(super) const PROTECT: Series = counter(
+    "evenkeel_protect",
+    &["route", "authority", "decision", "reason"],
+    "What authorities decided about requests, and why nobody did; a request that is not allowed is asked of no dependency",
+);
 pub(super) const SKIPPED: Series = counter(
     "evenkeel_rungs_skipped",
     &["route", "rung", "why"],
@@ -272,6 +277,7 @@ pub(super) const BUILD_INFO: Series = gauge(
 pub const ALL: &[Series] = &[
     CALLS,
     PASSES,
+    PROTECT,
     SKIPPED,
     EXERCISES,
     NOT_KEPT,

@@ -1,6 +1,7 @@
 //! The keys that say what answers mean are flipped, and something else happens.
 
 use evenkeel::State;
+use evenkeel_gateway::config;
 
 use crate::kit::{Bench, NO_BREAKER, Origin, Reply, STALE, contract};
 
@@ -84,4 +85,16 @@ pub(crate) async fn gone() {
 pub(crate) async fn busy() {
     assert!(opens(429, "busy", "failure").await);
     assert!(!opens(429, "busy", "neutral").await);
+}
+
+/// A real answer is never hidden: the key is there to say so, and takes nothing else.
+pub(crate) async fn no_ladder() {
+    for class in ["refusal", "gone"] {
+        let text = |ladder: bool| {
+            let rules = format!("classes = {{ {class} = {{ ladder = {ladder} }} }}");
+            contract("127.0.0.1:1".parse().unwrap(), &rules, "")
+        };
+        assert!(config::parse("c", &text(false)).is_ok(), "{class}");
+        assert!(config::parse("c", &text(true)).is_err(), "{class}");
+    }
 }

@@ -49,7 +49,7 @@ impl Behind<Reply> for Store {
     }
 
     fn kept(&self, key: &[u8], value: &Reply, entry: &Entry, order: Order) {
-        match plain::encode(key, value, entry) {
+        match plain::encode(key, value, entry).filter(|record| !self.personal.has(&record.marks.route)) {
             Some(record) => self.put(Record { order, ..record }, false),
             None => {
                 self.private.fetch_add(1, Ordering::Relaxed);
@@ -70,7 +70,7 @@ impl BehindShelf for Store {
 
     fn kept(&self, key: &UriKey, copies: &[Arc<Shelved>], takes_away: bool, turn: u64) {
         let order = Order { turn, started: None };
-        match shelved::encode(key, copies) {
+        match shelved::encode(key, copies).filter(|record| !self.personal.has(&record.marks.route)) {
             Some(record) => self.put(Record { order, ..record }, takes_away),
             None => {
                 self.private.fetch_add(1, Ordering::Relaxed);

@@ -64,6 +64,9 @@ impl Store {
     /// Puts into memory what a request may be answered with and memory lacks. What is returned holds it there for that.
     pub(crate) async fn bring(&self, exchange: &mut Arc<Exchange>, whose: &Whose) -> Option<Restored> {
         let route = Arc::clone(&exchange.route);
+        if route.is_somebodys() {
+            return None;
+        }
         if let (Some(cache), Some(cached)) = (&route.cache, &exchange.cached) {
             if !cached.looked.is_missing() {
                 return None;

@@ -15,6 +15,7 @@ mod tests;
 mod warm;
 
 use std::{
+    collections::BTreeSet,
     fs,
     hash::{BuildHasher as _, RandomState},
     io,
@@ -28,6 +29,7 @@ use std::{
 use evenkeel::{Engine, Memory, Mono, Now, http::Shelf};
 use evenkeel_core::store::{NotTaken, Purge, PurgeHow, SnapshotStore as _, Stamp, StoreError, StoreStats};
 use evenkeel_store::{Disk, DiskCounts, DiskEvent, DiskOptions};
+use parking_lot::RwLock;
 use tokio::{sync::oneshot, time::timeout};
 
 use super::whole::Reply;
@@ -55,16 +57,46 @@ pub(crate) struct Store {
     private: AtomicU64,
     /// Writes whose answer went out before the removal of the copies was durable.
     late: AtomicU64,
+    personal: Arc<Personal>,
 }
 
-/// The store of a gateway, once it is started. Clones share it.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct StoreSlot(Arc<OnceLock<Arc<Store>>>);
+/// The store of a gateway, once it is started.
+#[derive(Debug, Default)]
+pub(crate) struct StoreSlot {
+    store: OnceLock<Arc<Store>>,
+    personal: Arc<Personal>,
+}
+
+/// The routes whose copies are for memory alone, because their scope names who asked. What makes such copies void is not
+/// written down, and a file is read by more people than memory is. Once in it a name stays for as long as the process.
+#[derive(Debug, Default)]
+struct Personal(RwLock<BTreeSet<String>>);
+
+impl Personal {
+    fn has(&self, route: &str) -> bool {
+        let routes = self.0.read();
+        !routes.is_empty() && routes.contains(route)
+    }
+}
 
 impl StoreSlot {
     /// Returns the store, if the contract has one.
     pub(crate) fn get(&self) -> Option<&Arc<Store>> {
-        self.0.get()
+        self.store.get()
+    }
+
+    /// Takes note of the routes of a contract whose copies are for memory alone; before any of them is asked.
+    pub(crate) fn keep_out(&self, contract: &config::Contract) {
+        let personal = contract.routes.iter().filter(|route| {
+            route
+                .scope
+                .iter()
+                .any(|part| matches!(part, config::ScopePart::Identity(..)))
+        });
+        self.personal
+            .0
+            .write()
+            .extend(personal.map(|route| route.name.clone()));
     }
 
     /// Starts the store of a contract and puts it behind what memory keeps.
@@ -100,11 +132,12 @@ impl StoreSlot {
             turns: AtomicU64::new(0),
             private: AtomicU64::new(0),
             late: AtomicU64::new(0),
+            personal: Arc::clone(&self.personal),
         });
         memory.write_behind(Arc::clone(&store) as _);
         shelf.write_behind(Arc::clone(&store) as _);
         warm::begin(&store, memory, shelf);
-        drop(self.0.set(store));
+        drop(self.store.set(store));
         Ok(())
     }
 }

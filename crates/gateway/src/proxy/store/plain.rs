@@ -77,6 +77,8 @@ pub(super) fn decode(record: &Record, times: Times) -> Option<(Reply, Entry)> {
     let whole = Whole {
         // What is kept is one, whatever its status.
         class: Class::Answer,
+        // It is nobody's own, so no later refusal or write makes it void.
+        began: None,
         status,
         headers,
         body: Bytes::copy_from_slice(record.body.bytes()),

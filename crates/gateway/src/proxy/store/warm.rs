@@ -52,6 +52,9 @@ pub(super) fn begin(store: &Arc<Store>, memory: &Memory<Reply>, shelf: &Shelf) {
                 return;
             };
             for found in page {
+                if store.personal.has(&found.record.marks.route) {
+                    continue;
+                }
                 let times = store.times(found.same_boot);
                 if let Some(key) = marks::key_of(Kind::Plain, &found.record.key) {
                     if let Some((reply, entry)) = plain::decode(&found.record, times).filter(|_| rooms.0) {

@@ -18,7 +18,7 @@ use prometheus_client::{
     registry::Registry,
 };
 
-pub(super) use self::out::Out;
+pub(super) use self::{out::Out, reach::Reach};
 use crate::proxy::{App, Connections, Current};
 
 /// Exports the series of one gateway.
@@ -68,6 +68,7 @@ impl Collector for Source {
         let mut out = Out::new(encoder);
         scrape.calls(&mut out)?;
         scrape.passes(&mut out)?;
+        super::protection::write(&scrape.app, &mut out)?;
         scrape.dependencies(&mut out)?;
         scrape.gateway(&mut out)?;
         scrape.store(&mut out)?;

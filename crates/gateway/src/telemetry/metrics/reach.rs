@@ -8,7 +8,7 @@ use crate::proxy::{App, Route};
 
 /// What the calls of a route can come to, by its contract.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Reach {
+pub(in crate::telemetry) struct Reach {
     pub(super) keeps: bool,
     has_alternate: bool,
     has_default: bool,
@@ -25,6 +25,7 @@ pub(super) struct Reach {
     has_fresh: bool,
     /// A 429 uses the ladder.
     busy_leads_down: bool,
+    is_protected: bool,
 }
 
 impl Reach {
@@ -45,12 +46,13 @@ impl Reach {
             revalidates: contract.refreshes(),
             may_be_shed,
             has_fresh: contract.looks_first(),
+            is_protected: app.protect_counts(&route.name).is_some(),
             ..Self::without_rungs(route.guard.dependency())
         }
     }
 
     /// What is left where nothing can stand in.
-    pub(super) fn without_rungs(dependency: &Dependency) -> Self {
+    pub(in crate::telemetry) fn without_rungs(dependency: &Dependency) -> Self {
         Self {
             keeps: false,
             has_alternate: false,
@@ -66,10 +68,16 @@ impl Reach {
             revalidates: false,
             has_fresh: false,
             busy_leads_down: dependency.contract().table().row(Class::Busy).lower_rung,
+            is_protected: false,
         }
     }
 
-    pub(super) fn reaches(&self, ending: Ending, reason: Option<Reason>) -> bool {
+    /// The same, of what an authority decides about first.
+    pub(super) const fn behind_a_door(self, is_protected: bool) -> Self {
+        Self { is_protected, ..self }
+    }
+
+    pub(in crate::telemetry) fn reaches(&self, ending: Ending, reason: Option<Reason>) -> bool {
         let Some(reason) = reason else {
             return match ending {
                 Ending::Answered(Rung::Live) | Ending::Abandoned | Ending::Cut => true,
@@ -89,6 +97,7 @@ impl Reach {
             Reason::CoolDown => self.cools_down,
             Reason::Slow => self.has_soft_timeout,
             Reason::Revalidating => self.revalidates,
+            Reason::ProtectionUnavailable => return self.is_protected && ending == Ending::Refused,
             Reason::Busy => self.busy_leads_down,
             Reason::Fault | Reason::Held => false,
         };
@@ -150,6 +159,7 @@ mod tests {
             revalidates: false,
             has_fresh: false,
             busy_leads_down: false,
+            is_protected: false,
         };
         let reached = |reach: &Reach, reason| {
             [

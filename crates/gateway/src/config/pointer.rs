@@ -27,6 +27,14 @@ struct Token {
     index: Option<usize>,
 }
 
+impl fmt::Display for Pointer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0
+            .iter()
+            .try_for_each(|step| write!(f, "/{}", step.name.replace('~', "~0").replace('/', "~1")))
+    }
+}
+
 /// What stands at a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stands {

@@ -7,7 +7,7 @@ use evenkeel_http::{
     store_rules::{NotKept, may_keep},
 };
 use http::{
-    HeaderMap, HeaderName, Method, StatusCode,
+    HeaderMap, HeaderName, Method,
     header::{
         AUTHORIZATION, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_RANGE, COOKIE, SET_COOKIE, TRANSFER_ENCODING,
         VARY,
@@ -72,7 +72,7 @@ impl Judged<'_> {
     pub(super) fn explain(&self, why: Why) -> Against {
         let (field, mend) = match why {
             Why::Http(why) => self.explain_http(why),
-            Why::NotWorthKeeping => (
+            Why::KeepIf(_) => (
                 format!("keep_if = {}", shown_keep_if(&self.declared.keep_if)),
                 "loosen `keep_if`, if such an answer is worth keeping".to_owned(),
             ),
@@ -219,13 +219,37 @@ fn shown_field(name: &HeaderName, headers: &HeaderMap) -> String {
 }
 
 pub(super) fn shown_keep_if(keep_if: &config::KeepIf) -> String {
-    let statuses: Vec<&str> = keep_if.status.iter().map(StatusCode::as_str).collect();
-    let mut parts = Vec::new();
-    if !statuses.is_empty() {
-        parts.push(format!("status = [{}]", statuses.join(", ")));
-    }
-    if keep_if.not_empty {
-        parts.push("not_empty = true".to_owned());
+    let quoted = |list: Vec<String>| -> Vec<String> { list.iter().map(|one| format!("\"{one}\"")).collect() };
+    let statuses = keep_if.status.iter().map(|status| status.as_str().to_owned());
+    let lists = [
+        ("status", statuses.collect()),
+        ("content_type", quoted(keep_if.content_type.clone())),
+        (
+            "json",
+            quoted(keep_if.json.iter().map(ToString::to_string).collect()),
+        ),
+        (
+            "json_not_empty",
+            quoted(keep_if.json_not_empty.iter().map(ToString::to_string).collect()),
+        ),
+    ];
+    let flags = [
+        ("not_empty", keep_if.not_empty),
+        ("grpc", keep_if.grpc),
+        ("graphql", keep_if.graphql),
+    ];
+    let sizes = [("min_size", keep_if.min_size), ("max_size", keep_if.max_size)];
+    let mut parts: Vec<String> = lists
+        .into_iter()
+        .filter(|(_, list)| !list.is_empty())
+        .map(|(key, list)| format!("{key} = [{}]", list.join(", ")))
+        .collect();
+    let sizes = sizes.into_iter().filter_map(|(key, size)| Some((key, size?)));
+    parts.extend(sizes.map(|(key, size)| format!("{key} = \"{size}B\"")));
+    let flags = flags.into_iter().filter(|(_, is_set)| *is_set);
+    parts.extend(flags.map(|(key, _)| format!("{key} = true")));
+    if keep_if.faults {
+        parts.push("else = \"fault\"".to_owned());
     }
     format!("{{ {} }}", parts.join(", "))
 }

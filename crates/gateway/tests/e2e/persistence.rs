@@ -444,3 +444,30 @@ async fn a_file_that_is_taken_away_while_it_is_used_is_begun_anew() {
 fn path_of(seen: &Seen) -> &str {
     seen.line.split(' ').nth(1).unwrap()
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn copies_of_routes_that_say_who_asked_are_for_memory_alone() {
+    for route in [PLAIN, CACHING] {
+        let directory = Directory::new();
+        let origin = Origin::start(by_path(&[("cache-control", "max-age=600, stale-if-error=3600")])).await;
+        let top = format!(
+            "trusted_peers = [\"127.0.0.1\"]\nidentity_from_peers = {{ tenant = \"x-tenant\" }}\n{}",
+            directory.keys()
+        );
+        let route = format!("{route}\nscope = [\"tenant\"]");
+        let text = contract_with(origin.address, &top, NO_BREAKER, &route);
+        let bench = start(&text).await;
+        assert_eq!(bench.get_with("/r/1", &[("x-tenant", "acme")]).await.status, 200);
+        store(&bench, "evenkeel_store_drops_total{why=\"private\"}", 1).await;
+        stop(bench).await;
+        origin.stop().await;
+        let bench = start(&text).await;
+        assert_eq!(bench.metric("evenkeel_store_entries").await, Some(0));
+        assert_eq!(
+            bench.get_with("/r/1", &[("x-tenant", "acme")]).await.status,
+            502,
+            "{route}"
+        );
+        stop(bench).await;
+    }
+}

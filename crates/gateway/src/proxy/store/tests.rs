@@ -117,6 +117,7 @@ impl Draws {
         };
         let whole = Whole {
             class: Class::Answer,
+            began: None,
             status: StatusCode::from_u16(200 + u16::try_from(self.below(300)).unwrap()).unwrap(),
             headers: self.fields(),
             body: self.body(),

@@ -155,16 +155,16 @@ impl DependencyBuilder {
             Ok(contract) => problems.or(contract)?,
             Err(_) => return Err(problems),
         };
+        let (tally, hold) = self.before.words();
         let line = contract.queue().map(|rules| {
             let known = self.before.state().and_then(|before| before.0.line.clone());
-            known.unwrap_or_else(|| Arc::new(Line::new(*rules, self.engine.clone())))
+            known.unwrap_or_else(|| Arc::new(Line::new(*rules, self.engine.clone(), &tally.waits)))
         });
         let shared: Vec<Arc<Lines>> = self.uses.iter().map(|one| Arc::clone(&one.lines)).collect();
         for lines in &shared {
             line.iter().for_each(|line| lines.add(line));
         }
         let resources = self.uses.into_iter().map(|resource| resource.bulkhead).collect();
-        let (tally, hold) = self.before.words();
         Ok(Dependency(Arc::new_cyclic(|this| Inner {
             name: contract.name().into(),
             seat: match self.before.state() {
@@ -363,9 +363,10 @@ impl Dependency {
     #[must_use]
     pub fn status(&self) -> DependencyStatus {
         let seat = &self.0.seat;
+        let is_open = seat.state().is_some_and(|state| state != State::Closed);
         DependencyStatus {
             state: seat.state(),
-            open_since: self.0.tally.breaker.open_since(),
+            open_since: self.0.tally.breaker.open_since().filter(|_| is_open),
             next_probe: seat.next_probe(),
             in_use: seat.in_flight().unwrap_or(0),
             limit: seat.bulkhead().map(Bulkhead::limit),
@@ -426,7 +427,7 @@ impl Dependency {
     /// A call that still waits is not in it.
     #[must_use]
     pub fn waits(&self) -> Option<(u64, Duration)> {
-        self.0.line.as_ref().map(|line| line.waits())
+        self.0.line.as_ref().map(|_| self.0.tally.waits.read())
     }
 
     /// Returns how often a recovery ramp made this step.

@@ -21,18 +21,40 @@ use crate::engine::Engine;
 pub(crate) struct Line {
     queue: Mutex<Queue<Arc<Notify>>>,
     waiting: Waiting,
-    waits: AtomicU64,
-    waited_nanos: AtomicU64,
+    waits: Arc<Waits>,
     engine: Engine,
 }
 
+/// How many calls have waited, and for how long together.
+#[derive(Debug, Default)]
+pub(crate) struct Waits {
+    count: AtomicU64,
+    nanos: AtomicU64,
+}
+
+impl Waits {
+    fn add(&self, span: Duration) {
+        self.count.fetch_add(1, Ordering::Relaxed);
+        self.nanos.fetch_add(
+            u64::try_from(span.as_nanos()).unwrap_or(u64::MAX),
+            Ordering::Relaxed,
+        );
+    }
+
+    pub(crate) fn read(&self) -> (u64, Duration) {
+        (
+            self.count.load(Ordering::Relaxed),
+            Duration::from_nanos(self.nanos.load(Ordering::Relaxed)),
+        )
+    }
+}
+
 impl Line {
-    pub(crate) fn new(rules: QueueRules, engine: Engine) -> Self {
+    pub(crate) fn new(rules: QueueRules, engine: Engine, waits: &Arc<Waits>) -> Self {
         Self {
             queue: Mutex::new(Queue::new(rules)),
             waiting: Waiting::new(),
-            waits: AtomicU64::new(0),
-            waited_nanos: AtomicU64::new(0),
+            waits: Arc::clone(waits),
             engine,
         }
     }
@@ -96,21 +118,6 @@ impl Line {
         })
     }
 
-    /// Returns how many have waited, and for how long together.
-    pub(crate) fn waits(&self) -> (u64, Duration) {
-        (
-            self.waits.load(Ordering::Relaxed),
-            Duration::from_nanos(self.waited_nanos.load(Ordering::Relaxed)),
-        )
-    }
-
-    fn waited(&self, since: Mono) {
-        let nanos = self.engine.now().mono.since(since).as_nanos();
-        self.waits.fetch_add(1, Ordering::Relaxed);
-        self.waited_nanos
-            .fetch_add(u64::try_from(nanos).unwrap_or(u64::MAX), Ordering::Relaxed);
-    }
-
     /// Returns how many wait.
     pub(crate) fn waiting(&self) -> u32 {
         self.waiting.count()
@@ -150,7 +157,7 @@ impl Waiter {
 
 impl Drop for Waiter {
     fn drop(&mut self) {
-        self.line.waited(self.since);
+        self.line.waits.add(self.line.engine.now().mono.since(self.since));
         self.line.queue.lock().leave(self.place);
         self.line.waiting.leave();
         // Whether it was let in, gave up or left when it was its turn: the next one may have a chance now.

@@ -246,6 +246,19 @@ impl<T> Memory<T> {
         self.0.cache.capacity()
     }
 
+    /// Sets another bound. What is beyond it goes at once, the least used first.
+    ///
+    /// ```
+    /// let memory = evenkeel::Memory::<String>::new(1 << 20);
+    /// memory.set_limit(1 << 21);
+    /// assert_eq!(memory.limit(), 1 << 21);
+    /// ```
+    pub fn set_limit(&self, bytes: u64) {
+        if bytes != self.limit() {
+            self.0.cache.set_capacity(bytes);
+        }
+    }
+
     /// Returns how many snapshots are kept.
     #[must_use]
     pub fn count(&self) -> usize {

@@ -2,15 +2,16 @@
 //! It exists so that the command line, the demo and the tests start the same thing.
 //! It refuses to start half: a contract with problems or an address in use starts nothing.
 
-use std::{fmt, io, net::SocketAddr, sync::Arc, time::Duration};
+use std::{fmt, io, net::SocketAddr, path::Path, sync::Arc, time::Duration};
 
 use evenkeel::{Engine, Problems};
 use tokio::{net::TcpListener, task::JoinHandle};
 
 use crate::{
     admin::{Admin, Token},
-    config::{self, Contract},
+    config::{self, Contract, Loaded},
     proxy::{App, Connections, Current, Limits, SWEEP_EVERY, Stop, serve, serve_with},
+    reload::{LastGood, Reloader, Reloads},
     steering,
     telemetry::{AccessLog, LOOK_EVERY, Level, Log, Metrics},
 };
@@ -28,6 +29,8 @@ pub struct Gateway {
     admin: SocketAddr,
     metrics: Option<SocketAddr>,
     stop: Arc<Stop>,
+    /// The administration is there until the last answer has gone out.
+    stop_admin: Arc<Stop>,
     connections: Connections,
     serving: JoinHandle<()>,
     others: Vec<JoinHandle<()>>,
@@ -118,7 +121,7 @@ impl Gateway {
             .store
             .start(contract.store.as_ref(), engine, &process.memory, &process.shelf)
             .map_err(StartError::Store)?;
-        let stop = Arc::new(Stop::default());
+        let (stop, stop_admin) = (Arc::new(Stop::default()), Arc::new(Stop::default()));
         let connections = Connections::new(limits.connections);
         let serving = tokio::spawn(serve(
             listener,
@@ -140,7 +143,7 @@ impl Gateway {
             current.process().log.clone(),
             limits,
             Connections::new(ADMIN_CONNECTIONS),
-            Arc::clone(&stop),
+            Arc::clone(&stop_admin),
             move |peer, request| {
                 let administered = Arc::clone(&administered);
                 async move { administered.answer(peer, request).await }
@@ -155,7 +158,7 @@ impl Gateway {
                     current.process().log.clone(),
                     limits,
                     Connections::new(ADMIN_CONNECTIONS),
-                    Arc::clone(&stop),
+                    Arc::clone(&stop_admin),
                     move |_, request| std::future::ready(readers.answer_reader(&request)),
                 ));
                 Some((reader, address))
@@ -175,10 +178,33 @@ impl Gateway {
             admin,
             metrics,
             stop,
+            stop_admin,
             connections,
             serving,
             others,
         })
+    }
+
+    /// Has the contract be loaded anew from its file: see [`Reloader`]. `loaded` is what this gateway was started with; where
+    /// `last_good` is given each contract that serves is kept there. A gateway has one reloader, from the first call on.
+    pub fn follow(&mut self, path: &Path, loaded: &Loaded, last_good: Option<LastGood>) -> Arc<Reloader> {
+        if let Some(known) = self.current.reloader() {
+            return Arc::clone(known);
+        }
+        let process = self.current.process();
+        process.reloads.note_loaded(loaded, process.engine.now().wall);
+        let workers = workers(&loaded.contract);
+        let files = loaded.files.clone();
+        let reloader = Arc::new(Reloader::new(&self.current, path, workers, last_good, files));
+        self.current.reload_by(&reloader);
+        self.others.push(tokio::spawn(Arc::clone(&reloader).watch()));
+        reloader
+    }
+
+    /// Returns which contract runs.
+    #[must_use]
+    pub fn reloads(&self) -> &Reloads {
+        &self.current.process().reloads
     }
 
     /// Returns where clients connect.
@@ -222,6 +248,7 @@ impl Gateway {
         self.stop.tell();
         let began = tokio::time::Instant::now();
         let drained = self.connections.drained(drain).await;
+        self.stop_admin.tell();
         if let Some(store) = self.current.process().store.get() {
             // Within the same bound; a moment is left also where the connections took all of it.
             store
@@ -235,6 +262,7 @@ impl Gateway {
 impl Drop for Gateway {
     fn drop(&mut self) {
         self.stop.tell();
+        self.stop_admin.tell();
         self.serving.abort();
         for task in &self.others {
             task.abort();

@@ -8,6 +8,7 @@
 //! | [`config`] | the contract file: every problem at once, with its line |
 //! | [`proxy`] | from a request to its answer |
 //! | [`admin`] | what operators see and steer |
+//! | [`reload`] | from one contract to the next, without a restart |
 //! | [`telemetry`] | series and log lines |
 //! | [`alerts`] | rules of Prometheus made of a contract, and their tests |
 //! | [`cli`] | the verbs of the `evenkeel` program |
@@ -23,6 +24,7 @@ pub mod explain;
 mod gateway;
 mod probe;
 pub mod proxy;
+pub mod reload;
 pub mod steering;
 pub mod telemetry;
 

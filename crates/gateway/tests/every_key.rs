@@ -17,6 +17,8 @@ mod load;
 mod meaning;
 #[path = "every_key/protection.rs"]
 mod protection;
+#[path = "every_key/reload.rs"]
+mod reload;
 #[path = "every_key/retries.rs"]
 mod retries;
 #[path = "every_key/room.rs"]
@@ -105,6 +107,7 @@ const CHECKS: &[(&str, &str, Check)] = &[
         check!(protection::identity()),
     ),
     ("routes", "authorize", check!(protection::authorize())),
+    ("gateway", "watch", check!(reload::watch())),
     ("store", "path", check!(store::path())),
     ("store", "max", check!(store::max())),
     ("store", "backlog", check!(store::backlog())),

@@ -58,6 +58,11 @@ impl Running {
         self.ask("GET", path, &[]).await
     }
 
+    async fn get_as(&self, token: &str, path: &str) -> Answer {
+        self.ask("GET", path, &[("authorization", &format!("Bearer {token}"))])
+            .await
+    }
+
     async fn post(&self, path: &str) -> Answer {
         self.ask("POST", path, &[("content-length", "0")]).await
     }
@@ -164,6 +169,47 @@ async fn a_product_page_is_old_for_an_hour_and_its_price_is_never() {
 }
 
 #[tokio::test]
+async fn tenants_see_their_own_invoices_and_nothing_without_the_login() {
+    let running = start("tenants.toml").await;
+    running.origins["sso"].script(|seen| match seen.header("authorization") {
+        Some("Bearer ann") => Reply::ok("").header("x-tenant", "a").header("x-user", "ann"),
+        Some("Bearer bob") => Reply::ok("").header("x-tenant", "b").header("x-user", "bob"),
+        _ => Reply::status(401),
+    });
+    running.origins["api"].script(|seen| {
+        assert_eq!(
+            seen.header("authorization"),
+            None,
+            "the token ends with the login"
+        );
+        let user = seen.header("x-user").unwrap_or("anybody");
+        Reply::ok(format!("of {user}")).header("cache-control", "private, max-age=60")
+    });
+    assert_eq!(running.get_as("ann", "/invoices/1").await.text(), "of ann");
+    assert_eq!(running.get_as("eve", "/invoices/1").await.status, 401);
+    running.origins["api"].script(|_| Reply::ok("the plans"));
+    assert_eq!(running.get("/plans").await.status, 200);
+    running.kill("api").await;
+    let own = running.get_as("ann", "/invoices/1").await;
+    assert_eq!((own.text().as_str(), own.freshness()), ("of ann", "stale"));
+    running.assert_as_foretold(&own, "invoices", 1, true);
+    let other = running.get_as("bob", "/invoices/1").await;
+    running.assert_as_foretold(&other, "invoices", 1, false);
+    assert_eq!(
+        running.get_as("eve", "/invoices/1").await.status,
+        401,
+        "no copy opens the door"
+    );
+    let balance = running.get_as("ann", "/balance").await;
+    running.assert_as_foretold(&balance, "balance", 1, false);
+    running.kill("sso").await;
+    let shut = running.get_as("ann", "/invoices/1").await;
+    assert!(shut.text().contains("protection-unavailable"), "{shut:?}");
+    running.assert_as_foretold(&shut, "invoices", 2, true);
+    assert_eq!(running.get("/plans").await.freshness(), "stale", "needs no login");
+}
+
+#[tokio::test]
 async fn of_five_services_each_fails_alone() {
     let running = start("five-services.toml").await;
     let paths = [
@@ -247,5 +293,5 @@ fn every_example_passes_the_check_without_a_warning_and_is_run_here() {
         assert!(shown.contains(" is gone\n"), "{shown}");
         seen += 1;
     }
-    assert!(seen >= 4, "{seen}");
+    assert!(seen >= 5, "{seen}");
 }

@@ -142,3 +142,119 @@ fn the_bad_example_of_each_page_has_its_problem_and_the_mended_one_has_none() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
 }
+
+/// What a contract cannot say at all is refused by its danger, however it is spelt.
+#[test]
+fn a_danger_has_its_code_in_every_spelling() {
+    const AUTHORITY: &str = "[dependencies.sso]\nurls = [\"http://127.0.0.1:8001\"]\n[authorities.sso]\nfrom = \"sso\"\npath = \"/v\"\nheaders = []\n";
+    const PROTECTED: &str = "authorize = \"sso\"";
+    let stale = |value: &str| format!("ladder = [ {{ {value} }} ]");
+    let default = |key: &str| {
+        format!("ladder = [ {{ default = {{ content_type = \"a/b\", body = \"\", {key} = \"x\" }} }} ]")
+    };
+    let keeps = "ladder = [ { stale = \"1m\" } ]";
+    let mut wrong = Vec::new();
+    for (code, top, dependency, route) in [
+        ("stale-without-limit", "", "", stale("stale = true")),
+        ("stale-without-limit", "", "", stale("stale = \"Unlimited\"")),
+        ("stale-without-limit", "", "", stale("stale = \"\"")),
+        ("stale-without-limit", "", "", stale("stale = inf")),
+        ("stale-without-limit", "", "", stale("stale = {}")),
+        ("stale-without-limit", "", "", stale("max_age = \"60s\"")),
+        (
+            "protect-with-ladder",
+            &format!("{AUTHORITY}stale = \"1m\""),
+            "",
+            PROTECTED.to_owned(),
+        ),
+        (
+            "protect-with-ladder",
+            &format!("{AUTHORITY}default = \"allow\""),
+            "",
+            PROTECTED.to_owned(),
+        ),
+        (
+            "protect-with-ladder",
+            "",
+            "",
+            format!("class = \"protect\"\n{keeps}"),
+        ),
+        (
+            "pass-with-ladder",
+            "",
+            "",
+            format!("class = \"operate\"\n{keeps}"),
+        ),
+        ("operate-without-status", "", "", "class = \"operate\"".to_owned()),
+        ("class-not-built", "", "", "class = \"page\"".to_owned()),
+        ("bad-value", "", "", "class = \"protect\"".to_owned()),
+        (
+            "ladder-by-wildcard",
+            "ladder = [ { stale = \"1m\" } ]",
+            "",
+            String::new(),
+        ),
+        (
+            "ladder-by-wildcard",
+            "",
+            "ladder = [ { stale = \"1m\" } ]",
+            String::new(),
+        ),
+        (
+            "ladder-by-wildcard",
+            "[presets]\nstale = \"1m\"",
+            "",
+            String::new(),
+        ),
+        ("default-calls-dependency", "", "", default("from")),
+        ("default-calls-dependency", "", "", default("urls")),
+        (
+            "store-on-own-resource",
+            "[store]\nurl = \"redis://db\"",
+            "",
+            String::new(),
+        ),
+        (
+            "retries-at-two-layers",
+            "",
+            "rewrite = { set_response = { Evenkeel-Retried = \"?0\" } }",
+            String::new(),
+        ),
+        (
+            "shared-copies-with-credentials",
+            "",
+            "",
+            "match = { path = \"/a\", header = { cookie = \"*\" } }\nfreshness = \"origin\"".to_owned(),
+        ),
+        (
+            "session-cookie-ignored",
+            "",
+            "",
+            format!("{keeps}\nignore_cookies = [\"PHPSESSID\"]"),
+        ),
+    ] {
+        let matched = if route.contains("match =") {
+            ""
+        } else {
+            "match = { path = \"/a\" }\n"
+        };
+        let class = if route.contains("class =") {
+            ""
+        } else {
+            "class = \"read\"\n"
+        };
+        let text = format!(
+            "{top}\n[gateway]\nlisten = \"127.0.0.1:0\"\n[dependencies.d]\nurls = [\"http://127.0.0.1:8000\"]\n{dependency}\n\
+             [[routes]]\nname = \"r\"\nfrom = \"d\"\n{matched}{class}{route}\n"
+        );
+        let found = match config::parse("contract.toml", &text) {
+            Ok(loaded) => loaded.diagnostics,
+            Err(found) => found,
+        };
+        let codes: Vec<&str> = found.list().iter().map(|problem| problem.code).collect();
+        if codes != [code] {
+            wrong.push(format!("{code} is not what is said of\n{text}\n{found}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+}

@@ -11,6 +11,7 @@ use crate::{
     counts::{AttemptCounters, Counters, RetryCounters},
     hold::HoldSlot,
     lent::Lent,
+    line::Waits,
 };
 
 /// What was counted of a dependency, whatever contract it was asked by.
@@ -20,6 +21,7 @@ pub(crate) struct Tally {
     pub(super) breaker: History,
     pub(super) ramp_steps: Counters<6>,
     pub(crate) retries: RetryCounters,
+    pub(super) waits: Arc<Waits>,
 }
 
 impl Tally {
@@ -29,6 +31,7 @@ impl Tally {
             breaker: History::default(),
             ramp_steps: Counters::new(),
             retries: RetryCounters::default(),
+            waits: Arc::default(),
         }
     }
 }

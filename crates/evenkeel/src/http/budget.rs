@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 #[derive(Debug)]
 pub(super) struct Budgets {
     /// The most bytes of one scope.
-    most: u64,
+    most: AtomicU64,
     scopes: Mutex<HashMap<u64, Arc<Taken>>>,
 }
 
@@ -50,9 +50,14 @@ const SWEEP_FROM: usize = 1024;
 impl Budgets {
     pub(super) fn new(most: u64) -> Self {
         Self {
-            most,
+            most: AtomicU64::new(most),
             scopes: Mutex::default(),
         }
+    }
+
+    /// Gives each scope another share.
+    pub(super) fn set_most(&self, most: u64) {
+        self.most.store(most, Ordering::Relaxed);
     }
 
     /// Returns the account of a scope.
@@ -67,7 +72,7 @@ impl Budgets {
 
     /// Takes away the oldest places of a scope until it is within its share. `remove` takes one away by its hash.
     pub(super) fn make_room(&self, taken: &Taken, mut remove: impl FnMut(u64)) {
-        while taken.bytes.load(Ordering::Relaxed) > self.most {
+        while taken.bytes.load(Ordering::Relaxed) > self.most.load(Ordering::Relaxed) {
             // The lock is not held while a place is removed: that takes another one.
             let Some(oldest) = taken.order.lock().pop_front() else {
                 return;

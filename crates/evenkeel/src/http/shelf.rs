@@ -121,6 +121,11 @@ enum Change {
     To(Place),
 }
 
+fn share_of(bytes: u64, share_ppm: u32) -> u64 {
+    let most = u128::from(bytes) * u128::from(share_ppm.min(1_000_000)) / 1_000_000;
+    u64::try_from(most).unwrap_or(bytes)
+}
+
 impl Shelf {
     /// Makes an empty shelf that holds at most `bytes`.
     ///
@@ -135,8 +140,18 @@ impl Shelf {
     /// concerns keys [with a budget](UriKey::with_budget); beyond its share a scope makes room from its own, oldest first.
     #[must_use]
     pub fn with_shares(bytes: u64, share_ppm: u32) -> Self {
-        let most = u128::from(bytes) * u128::from(share_ppm.min(1_000_000)) / 1_000_000;
-        Self::made(bytes, Some(Budgets::new(u64::try_from(most).unwrap_or(bytes))))
+        Self::made(bytes, Some(Budgets::new(share_of(bytes, share_ppm))))
+    }
+
+    /// Sets another bound, and another share for each scope. What is beyond it goes at once, the least used first; a scope
+    /// that has more than its share makes room when it next takes some.
+    pub fn set_limit(&self, bytes: u64, share_ppm: u32) {
+        if let Some(budgets) = &self.0.budgets {
+            budgets.set_most(share_of(bytes, share_ppm));
+        }
+        if bytes != self.limit() {
+            self.0.places.set_capacity(bytes);
+        }
     }
 
     fn made(bytes: u64, budgets: Option<Budgets>) -> Self {

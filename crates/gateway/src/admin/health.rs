@@ -23,8 +23,14 @@ pub(super) fn ready(process: &Process, verbose: bool) -> Reply {
     if !verbose {
         return Reply::text(format!("{word}\n")).status(status);
     }
+    let reloads = &process.reloads;
     let detail = json!({
         "state": word,
+        "contract": {
+            "hash": reloads.hash(),
+            "is_last_good": reloads.fallback().is_some(),
+            "instead_of": reloads.fallback(),
+        },
         "requests_in_flight": process.requests_in_flight(),
     });
     Reply::json(&detail).status(status)

@@ -10,6 +10,7 @@ mod asked;
 mod door;
 mod health;
 mod hold;
+mod reload;
 mod reply;
 mod status;
 mod token;
@@ -88,6 +89,10 @@ pub const ENDPOINTS: &[Endpoint] = &[
     change(
         "/reset",
         "closes a breaker and lets traffic back from the first stage of the ramp",
+    ),
+    change(
+        "/reload",
+        "loads the contract anew from its file; 422, and nothing has changed, if it has problems",
     ),
 ];
 
@@ -182,6 +187,7 @@ impl Admin {
             ("POST", "/hold") => hold::hold(&self.current, asked).await,
             ("POST", "/release") => hold::release(&self.current, asked).await,
             ("POST", "/reset") => hold::reset(&self.current, asked).await,
+            ("POST", "/reload") => reload::reload(&self.current).await,
             // Unreachable while every row has an arm; a test asks for each.
             (_, _) => Err(Refused::nowhere(&[])),
         }

@@ -98,7 +98,11 @@ fn warn(diagnostics: &Diagnostics) {
 
 /// Reads a contract and builds everything in it once, so that the engine's own rules are checked too.
 fn read(path: &Path) -> Result<(Loaded, App), NotLoaded> {
-    let mut loaded = config::load(path)?;
+    whole(config::load(path)?)
+}
+
+/// Builds everything in a contract once.
+pub(super) fn whole(mut loaded: Loaded) -> Result<(Loaded, App), NotLoaded> {
     match App::build(&loaded.contract, &Engine::system(), Limits::default(), 1) {
         Ok(app) => Ok((loaded, app)),
         Err(problems) => {
@@ -110,10 +114,15 @@ fn read(path: &Path) -> Result<(Loaded, App), NotLoaded> {
 
 /// Reads a contract to serve it; what is wrong with it, and what it warns of, is printed.
 pub(super) fn load(path: &Path) -> Result<Contract, NotLoaded> {
+    loaded(path).map(|loaded| loaded.contract)
+}
+
+/// The same, with its text.
+pub(super) fn loaded(path: &Path) -> Result<Loaded, NotLoaded> {
     let (loaded, _) = read(path).inspect_err(|not| match not {
         NotLoaded::Unreadable(why) => complain(why),
         NotLoaded::Problems(diagnostics) => complain(&diagnostics.to_string()),
     })?;
     warn(&loaded.diagnostics);
-    Ok(loaded.contract)
+    Ok(loaded)
 }

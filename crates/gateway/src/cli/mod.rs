@@ -10,6 +10,7 @@ mod files;
 mod hold;
 mod init;
 mod probe;
+mod reload;
 mod remote;
 mod schema;
 mod screen;
@@ -41,13 +42,22 @@ enum Verb {
     #[command(after_help = "\
 Examples:
   evenkeel serve contract.toml
+  evenkeel serve contract.toml --last-good /var/lib/evenkeel/last-good
 
-SIGTERM and SIGINT finish what runs, for as long as `drain` says; a second one ends at once.
+SIGHUP loads the contract anew, whole or not at all. SIGTERM and SIGINT finish what runs, for as long as `drain`
+says; a second one ends at once. A contract that has served is kept as contract.toml.last-good, and served at a
+start at which there is none that can be loaded.
 Exit status: 0 stopped, 1 something had to be cut, 2 it could not start: a contract with problems, an
 address in use.")]
     Serve {
         /// The contract file
         contract: PathBuf,
+        /// Where the last good contract is kept, if not beside the contract
+        #[arg(long, value_name = "FILE")]
+        last_good: Option<PathBuf>,
+        /// Do not start, rather than with the last good contract; and keep none
+        #[arg(long)]
+        no_fallback: bool,
     },
     /// Check a contract and print every problem
     #[command(after_help = "\
@@ -159,7 +169,15 @@ Exit status: 0 the promise was held, 1 it was not, 2 the demo could not run.")]
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     match Arguments::try_parse_from(arguments) {
         Ok(arguments) => match arguments.verb {
-            Verb::Serve { contract } => serve::run(&contract),
+            Verb::Serve {
+                contract,
+                last_good,
+                no_fallback,
+            } => serve::run(&serve::Wanted {
+                contract,
+                last_good,
+                no_fallback,
+            }),
             Verb::Steer(verb) => verb.run(),
             Verb::Check {
                 contract,

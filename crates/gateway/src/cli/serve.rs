@@ -1,8 +1,13 @@
 //! Decides how `evenkeel serve` runs: load, start, wait for a signal, drain, end.
 //! It exists as the one place where the process, its signals and its log are handled.
-//! It refuses to start with a contract that has a problem.
+//! It refuses to start with a contract that has a problem; it falls back to the last good one, unless told not to.
 
-use std::{path::Path, process::ExitCode, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+    sync::Arc,
+    time::Duration,
+};
 
 use evenkeel::Engine;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -10,9 +15,10 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use super::{FAILED, UNUSABLE, check, complain, files};
 use crate::{
     Gateway,
-    config::Contract,
+    config::{Contract, Loaded, NotLoaded},
     proxy::Limits,
-    telemetry::{Level, Outages},
+    reload::{LastGood, Trigger},
+    telemetry::{Level, Log, Outages},
     workers,
 };
 
@@ -21,17 +27,36 @@ const EVENTS_EVERY: Duration = Duration::from_millis(200);
 /// How long the last lines may take to be written before the process ends without them.
 const FLUSH_MAX: Duration = Duration::from_secs(1);
 
-pub(super) fn run(path: &Path) -> ExitCode {
-    let Ok(contract) = check::load(path) else {
+/// What is to be served, and what else was said about it.
+#[derive(Clone, Debug)]
+pub(super) struct Wanted {
+    /// The contract file.
+    pub(super) contract: PathBuf,
+    /// Where the last good contract is kept, if not beside it.
+    pub(super) last_good: Option<PathBuf>,
+    /// There is no last good contract: none is kept, and none is served.
+    pub(super) no_fallback: bool,
+}
+
+/// A contract that can be served.
+struct Found {
+    loaded: Loaded,
+    last_good: Option<LastGood>,
+    /// Why it is not the one in the file.
+    instead_of: Option<String>,
+}
+
+pub(super) fn run(wanted: &Wanted) -> ExitCode {
+    let Some(found) = find(wanted) else {
         return ExitCode::from(UNUSABLE);
     };
     let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(workers(&contract))
+        .worker_threads(workers(&found.loaded.contract))
         .enable_all()
         .build();
     match runtime {
         Ok(runtime) => {
-            let code = runtime.block_on(serve(&contract));
+            let code = runtime.block_on(serve(&wanted.contract, &found));
             // A name being looked up sits in a thread that nobody can interrupt; the stop does not wait for it.
             runtime.shutdown_background();
             code
@@ -43,9 +68,56 @@ pub(super) fn run(path: &Path) -> ExitCode {
     }
 }
 
-async fn serve(contract: &Contract) -> ExitCode {
+/// Loads the contract, or in its place the last one that has served. What is wrong is printed.
+fn find(wanted: &Wanted) -> Option<Found> {
+    let last_good =
+        (!wanted.no_fallback).then(|| LastGood::of(&wanted.contract, wanted.last_good.as_deref()));
+    let why = match check::loaded(&wanted.contract) {
+        Ok(loaded) => {
+            return Some(Found {
+                loaded,
+                last_good,
+                instead_of: None,
+            });
+        }
+        Err(NotLoaded::Unreadable(why)) => why,
+        Err(NotLoaded::Problems(found)) => {
+            let plural = if found.problems() == 1 { "" } else { "s" };
+            format!(
+                "{} problem{plural} in {}",
+                found.problems(),
+                wanted.contract.display()
+            )
+        }
+    };
+    let last_good = last_good.filter(|last_good| last_good.path().exists())?;
+    let kept = last_good.load().and_then(|loaded| {
+        check::whole(loaded)
+            .map(|(loaded, _)| loaded)
+            .map_err(|not| match not {
+                NotLoaded::Unreadable(why) => why,
+                NotLoaded::Problems(found) => found.to_string(),
+            })
+    });
+    match kept {
+        Ok(loaded) => Some(Found {
+            loaded,
+            last_good: Some(last_good),
+            instead_of: Some(why),
+        }),
+        Err(none) => {
+            complain(&format!(
+                "and no last good contract can be served in its place: {none}"
+            ));
+            None
+        }
+    }
+}
+
+async fn serve(path: &Path, found: &Found) -> ExitCode {
     let engine = Engine::system();
     let limits = files::fit(Limits::default());
+    let contract = &found.loaded.contract;
     let started = async {
         let signals = Signals::new().map_err(|error| format!("cannot wait for signals: {error}"))?;
         let gateway = Gateway::start(contract, &engine, limits)
@@ -53,7 +125,7 @@ async fn serve(contract: &Contract) -> ExitCode {
             .map_err(|error| error.to_string())?;
         Ok::<_, String>((signals, gateway))
     };
-    let (mut signals, gateway) = match started.await {
+    let (mut signals, mut gateway) = match started.await {
         Ok(started) => started,
         Err(why) => {
             complain(&why);
@@ -61,39 +133,42 @@ async fn serve(contract: &Contract) -> ExitCode {
         }
     };
     let (log, current) = (gateway.log().clone(), gateway.current());
-    log.note(
-        Level::Info,
-        "started",
-        &[
-            ("listen", &gateway.address().to_string()),
-            ("admin", &gateway.admin_address().to_string()),
-            ("version", env!("CARGO_PKG_VERSION")),
-            ("workers", &workers(contract).to_string()),
-            ("connections", &limits.connections.to_string()),
-        ],
-    );
-    // Against the RFC on purpose, so it is said aloud (rule X2).
-    for route in &contract.routes {
-        let set_aside = route.caching.iter().flat_map(|caching| &caching.set_aside);
-        let words: Vec<&str> = set_aside.map(|prohibition| prohibition.as_str()).collect();
-        if !words.is_empty() {
-            let fields = [("route", &*route.name), ("sets-aside", &*words.join(","))];
-            log.note(Level::Warn, "override", &fields);
+    let reloader = gateway.follow(path, &found.loaded, found.last_good.clone());
+    tell_start(&log, &gateway, contract, &limits);
+    match &found.instead_of {
+        None => reloader.started(&found.loaded),
+        Some(why) => {
+            gateway.reloads().note_fallback(why);
+            let kept = found.last_good.as_ref().map(LastGood::path).unwrap_or(path);
+            let fields = [("serves", &*kept.display().to_string()), ("because", &**why)];
+            log.note(Level::Error, "last-good", &fields);
         }
     }
     let mut outages = Outages::default();
     let mut ticks = tokio::time::interval(EVENTS_EVERY);
     let name = loop {
         tokio::select! {
-            name = signals.next() => break name,
+            told = signals.next() => match told {
+                Told::Stop(name) => break name,
+                Told::Reload => {
+                    let reloader = Arc::clone(&reloader);
+                    tokio::spawn(async move { reloader.reload(Trigger::Signal).await });
+                }
+            },
             _ = ticks.tick() => current.app().log_events(&mut outages),
         }
     };
     current.app().log_events(&mut outages);
     log.note(Level::Info, "stopping", &[("signal", name)]);
-    let drained = tokio::select! {
-        drained = gateway.stop(contract.gateway.drain) => drained,
-        _ = signals.next() => false,
+    let drain = current.app().contract.gateway.drain;
+    let drained = {
+        let mut stopping = std::pin::pin!(gateway.stop(drain));
+        loop {
+            tokio::select! {
+                drained = &mut stopping => break drained,
+                told = signals.next() => if let Told::Stop(_) = told { break false },
+            }
+        }
     };
     current.app().log_events(&mut outages);
     let (level, word) = if drained {
@@ -111,10 +186,41 @@ async fn serve(contract: &Contract) -> ExitCode {
     }
 }
 
-/// The signals that mean "stop".
+fn tell_start(log: &Log, gateway: &Gateway, contract: &Contract, limits: &Limits) {
+    log.note(
+        Level::Info,
+        "started",
+        &[
+            ("listen", &gateway.address().to_string()),
+            ("admin", &gateway.admin_address().to_string()),
+            ("version", env!("CARGO_PKG_VERSION")),
+            ("workers", &workers(contract).to_string()),
+            ("contract", &gateway.reloads().hash()),
+            ("connections", &limits.connections.to_string()),
+        ],
+    );
+    // Against the RFC on purpose, so it is said aloud (rule X2).
+    for route in &contract.routes {
+        let set_aside = route.caching.iter().flat_map(|caching| &caching.set_aside);
+        let words: Vec<&str> = set_aside.map(|prohibition| prohibition.as_str()).collect();
+        if !words.is_empty() {
+            let fields = [("route", &*route.name), ("sets-aside", &*words.join(","))];
+            log.note(Level::Warn, "override", &fields);
+        }
+    }
+}
+
+/// The signals that mean something.
 struct Signals {
     terminate: Signal,
     interrupt: Signal,
+    hangup: Signal,
+}
+
+/// What a signal means.
+enum Told {
+    Stop(&'static str),
+    Reload,
 }
 
 impl Signals {
@@ -122,13 +228,15 @@ impl Signals {
         Ok(Self {
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
+            hangup: signal(SignalKind::hangup())?,
         })
     }
 
-    async fn next(&mut self) -> &'static str {
+    async fn next(&mut self) -> Told {
         tokio::select! {
-            _ = self.terminate.recv() => "terminate",
-            _ = self.interrupt.recv() => "interrupt",
+            _ = self.terminate.recv() => Told::Stop("terminate"),
+            _ = self.interrupt.recv() => Told::Stop("interrupt"),
+            _ = self.hangup.recv() => Told::Reload,
         }
     }
 }

@@ -8,6 +8,7 @@ use clap::Subcommand;
 
 use super::{
     hold::{self, Because, Mode, What},
+    reload,
     remote::Reach,
     status,
 };
@@ -26,6 +27,18 @@ Exit status: 0 shown, 1 the gateway refused, 2 nobody could be asked.")]
         /// Show it again every second
         #[arg(long)]
         watch: bool,
+        #[command(flatten)]
+        reach: Reach,
+    },
+    /// Load the contract anew: whole, or not at all
+    #[command(after_help = "\
+Examples:
+  evenkeel reload
+  evenkeel reload --json --admin 10.0.0.7:9181
+
+The gateway reads its own file; check it before with `evenkeel check`.
+Exit status: 0 it runs, 1 it was refused and the one before runs on, 2 nobody could be asked.")]
+    Reload {
         #[command(flatten)]
         reach: Reach,
     },
@@ -97,6 +110,7 @@ impl Verb {
     pub(super) fn run(self) -> ExitCode {
         match self {
             Self::Status { watch, reach } => status::run(&reach, watch),
+            Self::Reload { reach } => reload::run(&reach),
             Self::Hold {
                 what,
                 mode,

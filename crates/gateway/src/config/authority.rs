@@ -14,7 +14,7 @@ use super::{
 };
 
 /// An authority.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Authority {
     /// Its name, a metric label.
     pub name: String,

@@ -28,7 +28,7 @@ use super::{
 };
 
 /// A named capacity that several dependencies draw on.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Resource {
     /// Its name.
     pub name: String,
@@ -37,7 +37,7 @@ pub struct Resource {
 }
 
 /// Something that is called.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Dependency {
     /// Its name.
     pub name: String,

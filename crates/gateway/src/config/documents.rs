@@ -30,6 +30,15 @@ pub(super) struct Part {
     pub(super) text: String,
 }
 
+/// Takes the files that a contract includes from where they were kept.
+pub(super) fn kept(files: &[(String, String)]) -> Vec<Part> {
+    let parts = files.iter().map(|(name, text)| Part {
+        name: name.clone(),
+        text: text.clone(),
+    });
+    parts.collect()
+}
+
 /// Reads the files that a contract includes; what is wrong with one is told at the place that names it.
 pub(super) fn included(
     main: &str,

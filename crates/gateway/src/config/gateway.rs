@@ -13,7 +13,7 @@ use super::{
 };
 
 /// Settings of the gateway itself.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Gateway {
     /// Where clients connect.
     pub listen: SocketAddr,
@@ -37,6 +37,8 @@ pub struct Gateway {
     pub steering: Steering,
     /// The fields by which these proxies say whose data a request is about.
     pub identity_from_peers: Identity,
+    /// A change of its files is followed without being told.
+    pub watch: bool,
 }
 
 /// Where a line is written about each request.
@@ -62,6 +64,8 @@ impl Gateway {
     pub const BUFFERS: usize = 256 << 20;
     /// Three default deadlines: enough for what runs, short enough for a rolling restart.
     pub const DRAIN: Duration = Duration::from_secs(10);
+    /// A contract changes when somebody says so, not whenever an editor saves.
+    pub const WATCH: bool = false;
 }
 
 /// The most bytes for one of the two memory bounds: 1 TiB.
@@ -108,6 +112,7 @@ pub(super) fn read(mut fields: Fields<'_, '_>) -> Option<Gateway> {
     }
     let access_log = access_log(&mut fields);
     let steering = steering::read(&mut fields, admin);
+    let watch = fields.boolean("watch").unwrap_or(Gateway::WATCH);
     let bytes = |given: Option<u64>, default| {
         given
             .and_then(|bytes| usize::try_from(bytes).ok())
@@ -135,6 +140,7 @@ pub(super) fn read(mut fields: Fields<'_, '_>) -> Option<Gateway> {
         steering,
         trusted_peers,
         identity_from_peers,
+        watch,
     })
 }
 

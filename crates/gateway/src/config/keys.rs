@@ -27,6 +27,7 @@ pub const GATEWAY: &[&str] = &[
     "admin_token_file",
     "metrics",
     "identity_from_peers",
+    "watch",
 ];
 /// Keys of `[store]`.
 pub const STORE: &[&str] = &["path", "max", "backlog", "timeout", "clock_skew"];

@@ -67,7 +67,7 @@ use reader::Reader;
 use toml::de::{DeTable, DeValue};
 
 /// A checked contract.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Contract {
     /// Settings of the gateway itself.
     pub gateway: Gateway,
@@ -119,7 +119,16 @@ pub struct Loaded {
 /// ```
 pub fn parse(file: &str, text: &str) -> Result<Loaded, Diagnostics> {
     let mut places = Places::default();
-    parse_with(file, text, &mut places)
+    parse_with(file, text, None, &mut places)
+}
+
+/// Reads a contract whose included files were kept beside it, by name and text, and are not looked for.
+///
+/// # Errors
+/// As [`parse`].
+pub fn parse_kept(file: &str, text: &str, included: &[(String, String)]) -> Result<Loaded, Diagnostics> {
+    let mut places = Places::default();
+    parse_with(file, text, Some(included), &mut places)
 }
 
 /// Reads a contract from its file.
@@ -138,7 +147,12 @@ pub fn load(path: &Path) -> Result<Loaded, NotLoaded> {
 }
 
 /// Reads a contract into given places.
-fn parse_with(file: &str, text: &str, places: &mut Places) -> Result<Loaded, Diagnostics> {
+fn parse_with(
+    file: &str,
+    text: &str,
+    kept: Option<&[(String, String)]>,
+    places: &mut Places,
+) -> Result<Loaded, Diagnostics> {
     let mut diagnostics = Diagnostics::new(file, text);
     // A mark that some editors put at the beginning; spaces keep every place where it is.
     let unmarked = text.strip_prefix('\u{feff}').map(|rest| format!("   {rest}"));
@@ -146,7 +160,10 @@ fn parse_with(file: &str, text: &str, places: &mut Places) -> Result<Loaded, Dia
         return Err(diagnostics);
     };
     let mut files = vec![PathBuf::from(file)];
-    let parts = documents::included(file, &main, &mut diagnostics, &mut files);
+    let parts = match kept {
+        Some(kept) => documents::kept(kept),
+        None => documents::included(file, &main, &mut diagnostics, &mut files),
+    };
     let mut others = Vec::new();
     for part in &parts {
         let start = diagnostics.add_source(&part.name, &part.text);

@@ -170,7 +170,7 @@ mod tests {
             ("resources.db", "resources.<name>"),
             (
                 "dependencies.a.classes.busy.breaker",
-                "dependencies.<name>.classes.<class>.breaker",
+                "dependencies.<name>.classes.busy.breaker",
             ),
             ("dependencies.a.classes.busy", "dependencies.<name>.classes.busy"),
             ("routes[0].ladder", "routes.ladder"),
@@ -180,7 +180,7 @@ mod tests {
         }
         assert_eq!(
             table_of("dependencies.<name>.classes.busy"),
-            Some("dependencies.<name>.classes.<class>")
+            Some("dependencies.<name>.classes.busy")
         );
         assert_eq!(table_of("routes.name"), None);
     }

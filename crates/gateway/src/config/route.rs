@@ -26,7 +26,7 @@ use super::{
 };
 
 /// One route.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Route {
     /// Its name, a metric label.
     pub name: String,

@@ -90,7 +90,7 @@ pub fn without_type() -> Result<Vec<String>, Diagnostics> {
 
 fn learn() -> Result<Learned, Diagnostics> {
     let mut places = Places::with_kinds();
-    super::parse_with("every-key.toml", EVERY_KEY, &mut places)?;
+    super::parse_with("every-key.toml", EVERY_KEY, None, &mut places)?;
     let mut lists = BTreeSet::new();
     for place in places.all() {
         for (end, _) in place.match_indices("[0]") {

@@ -43,6 +43,13 @@ impl Sources {
         start
     }
 
+    /// Yields the name and the text of each file, the one that was named first before all others.
+    pub fn files(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0
+            .iter()
+            .map(|source| (source.name.as_str(), source.text.as_str()))
+    }
+
     /// Returns the name of the first file.
     #[must_use]
     pub fn name(&self) -> &str {

@@ -24,7 +24,9 @@ pub struct OfRoute {
     pub name: String,
     /// What is in force on it.
     pub settings: Vec<Setting>,
-    /// What is in force for the dependencies that it asks, the first one first.
+    /// Who decides about its requests, and what is in force there.
+    pub authority: Option<(String, Vec<Setting>)>,
+    /// What is in force for the dependencies that it asks, the first one first, and that of the authority last.
     pub dependencies: Vec<OfDependency>,
     /// What would be served if each of them were gone.
     pub outlooks: Vec<Outlook>,
@@ -49,22 +51,31 @@ pub fn explain(loaded: &Loaded, app: &App) -> Result<Vec<OfRoute>, Problems> {
     let routes = loaded.contract.routes.iter().enumerate();
     routes
         .map(|(index, route)| {
-            let asked = outage::asked(route);
+            let mut authorities = loaded.contract.authorities.iter();
+            let authority = authorities.find(|other| Some(&other.name) == route.authorize.as_ref());
+            let asked = outage::asked(route).into_iter();
             let dependencies = asked
-                .iter()
+                .chain(authority.map(|authority| authority.from.as_str()))
                 .map(|name| OfDependency {
-                    name: (*name).to_owned(),
+                    name: name.to_owned(),
                     settings: settings::of_dependency(loaded, name),
                     classes: outage::classes(app, name),
                 })
                 .collect();
-            let outlooks = match route.class {
+            let mut outlooks = match route.class {
                 Class::Read => outage::of_read(app, route)?,
                 Class::Pass => outage::of_pass(route),
             };
+            outlooks.extend(authority.map(|authority| outage::of_authority(&authority.from)));
             Ok(OfRoute {
                 name: route.name.clone(),
                 settings: settings::of_route(loaded, index),
+                authority: authority.map(|authority| {
+                    (
+                        authority.name.clone(),
+                        settings::of_authority(loaded, &authority.name),
+                    )
+                }),
                 dependencies,
                 outlooks,
             })
@@ -111,6 +122,7 @@ pub fn json(routes: &[OfRoute]) -> Value {
         json!({
             "route": route.name,
             "settings": settings(&route.settings),
+            "authority": route.authority.as_ref().map(|(name, of)| json!({ "name": name, "settings": settings(of) })),
             "dependencies": route.dependencies.iter().map(|dependency| json!({
                 "name": dependency.name,
                 "settings": settings(&dependency.settings),

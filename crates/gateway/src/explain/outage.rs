@@ -221,6 +221,23 @@ impl Case<'_> {
     }
 }
 
+/// Returns what becomes of a protected route whose authority cannot answer: nothing, before any rung is looked at.
+pub(super) fn of_authority(dependency: &str) -> Outlook {
+    let reason = Reason::ProtectionUnavailable;
+    let refused = |breaker_open| Outcome {
+        with: "any copy, or none".to_owned(),
+        breaker_open,
+        rung: None,
+        status: Some(problem_kind(Some(reason)).status().as_u16()),
+        reason: Some(reason),
+        skipped: Vec::new(),
+    };
+    Outlook {
+        gone: vec![dependency.to_owned()],
+        outcomes: vec![refused(false), refused(true)],
+    }
+}
+
 /// Returns what becomes of what is only forwarded: nothing stands in for it.
 pub(super) fn of_pass(route: &Route) -> Vec<Outlook> {
     let refused = |breaker_open, reason| Outcome {

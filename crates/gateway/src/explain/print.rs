@@ -17,6 +17,10 @@ const LINE_WIDTH: usize = 100;
 pub(super) fn route<'r>(route: &'r OfRoute, told: &mut Vec<&'r str>) -> String {
     let mut out = format!("route {}\n", route.name);
     settings(&mut out, &route.settings);
+    if let Some((name, of)) = &route.authority {
+        let _written = writeln!(out, "\n authority {name}");
+        settings(&mut out, of);
+    }
     for dependency in &route.dependencies {
         if told.contains(&dependency.name.as_str()) {
             let _written = writeln!(out, "\n dependency {}: as above", dependency.name);

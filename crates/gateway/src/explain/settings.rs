@@ -50,6 +50,13 @@ pub(super) fn of_route(loaded: &Loaded, index: usize) -> Vec<Setting> {
     walk.in_force()
 }
 
+/// Returns the settings of an authority.
+pub(super) fn of_authority(loaded: &Loaded, name: &str) -> Vec<Setting> {
+    let mut walk = Walk::new(loaded);
+    walk.table("authorities.<name>", &format!("authorities.{name}"), "");
+    walk.in_force()
+}
+
 /// Returns the settings of a dependency.
 pub(super) fn of_dependency(loaded: &Loaded, name: &str) -> Vec<Setting> {
     let mut walk = Walk::new(loaded);

@@ -97,7 +97,7 @@ impl Alternate {
         let Some(asked) = asked else {
             return Err(Trouble::NothingLeft);
         };
-        let instead = Arc::new(asked.instead(self.upstream));
+        let instead = Arc::new(asked.instead(Arc::clone(Upstream::newest(&self.upstream))));
         // An exercise of the alternate asks beside a call that needs no answer of it.
         drop(asked.alternate.set(Arc::clone(&instead)));
         instead.attempt(permit).await
@@ -126,7 +126,7 @@ impl Exchange {
 
     /// Returns where it is asked.
     pub(super) fn upstream(&self) -> &Arc<Upstream> {
-        self.instead.as_ref().unwrap_or(&self.route.upstream)
+        self.instead.as_ref().unwrap_or_else(|| self.route.upstream())
     }
 
     /// Makes the attempt at the alternate: for the whole answer, because the validators that the client has are those of

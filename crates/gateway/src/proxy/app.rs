@@ -4,13 +4,13 @@
 
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
-use evenkeel::{BreakerBuilder, Dependency, Engine, Problems, Resource, http::Shelf};
-use evenkeel_core::{BalanceStatus, BreakerRules, OpenFor};
+use evenkeel::{Dependency, Engine, Problems, Resource, http::Shelf};
+use evenkeel_core::BalanceStatus;
 use evenkeel_http::hop::Via;
 
 use super::{
     alternate::Alternate,
-    health,
+    depended,
     identity::{Personal, Told},
     labels,
     limits::Limits,
@@ -23,7 +23,7 @@ use super::{
     upstream::Upstream,
 };
 use crate::{
-    config::{self, Breaker, Class, Contract, Network},
+    config::{self, Class, Contract, Network},
     telemetry::{self, AccessLog, Blame, Outages},
 };
 
@@ -32,6 +32,8 @@ use crate::{
 pub struct App {
     /// What stays when another contract takes over.
     pub(crate) process: Arc<Process>,
+    /// What it was built from.
+    pub(crate) contract: Arc<Contract>,
     /// Where a line is written about each request; opened when the gateway starts.
     pub(crate) access: Option<AccessLog>,
     trusted: Vec<Network>,
@@ -63,10 +65,12 @@ impl App {
             &Arc::new(Process::new(contract, engine, limits)),
             contract,
             workers,
+            None,
         )
     }
 
-    /// Builds everything that a contract names, in a process.
+    /// Builds everything that a contract names, in a process. What the app before has in common with it is shared, and
+    /// changes only when this one [takes over](super::succession).
     ///
     /// # Errors
     /// Every problem that the engine finds, placed as in the file.
@@ -74,6 +78,7 @@ impl App {
         process: &Arc<Process>,
         contract: &Contract,
         workers: usize,
+        before: Option<&Self>,
     ) -> Result<Self, Problems> {
         process.store.keep_out(contract);
         let engine = &process.engine;
@@ -92,8 +97,9 @@ impl App {
             via,
             since: Arc::clone(&process.since),
         };
-        let resources = resources(contract, engine, &mut problems);
-        let dependencies = dependencies(contract, engine, &resources, workers, &mut problems);
+        let resources = depended::resources(contract, engine, before, &mut problems);
+        let dependencies =
+            depended::dependencies(contract, engine, &resources, workers, before, &mut problems);
         let mut served = AllServed::default();
         for (index, route) in contract.routes.iter().enumerate() {
             // A route whose dependency has problems is not built: those are told, and are enough.
@@ -120,7 +126,17 @@ impl App {
                 continue;
             };
             let told = Told::of(contract, route);
-            match serve((route, told), (dependency, upstream), alternate, gate, &common) {
+            let parts = Parts {
+                route,
+                told,
+                dependency,
+                upstream,
+                alternate,
+                gate,
+            };
+            let known = before.and_then(|before| before.served(&route.name));
+            let same = known.filter(|known| known.stays(&parts, before));
+            match same.map_or_else(|| serve(parts, known, &common), |known| Ok(known.clone())) {
                 Ok(built) => {
                     let number = served.list.len();
                     served.router.add(&route.pattern, route.conditions.rank(), number);
@@ -131,6 +147,7 @@ impl App {
         }
         problems.or(Self {
             process: Arc::clone(process),
+            contract: Arc::new(contract.clone()),
             access: None,
             trusted: contract.gateway.trusted_peers.clone(),
             routes: served.list.iter().filter_map(|one| one.reads.clone()).collect(),
@@ -316,125 +333,50 @@ impl App {
     }
 }
 
+/// What a route is made of.
+pub(super) struct Parts<'a> {
+    pub(super) route: &'a config::Route,
+    pub(super) told: Told,
+    pub(super) dependency: &'a Dependency,
+    pub(super) upstream: &'a Arc<Upstream>,
+    pub(super) alternate: Option<Alternate>,
+    pub(super) gate: Option<AtGate<'a>>,
+}
+
 /// Builds both sides of a route, as far as it has them.
-fn serve(
-    (route, told): (&config::Route, Told),
-    (dependency, upstream): (&Dependency, &Arc<Upstream>),
-    alternate: Option<Alternate>,
-    gate: Option<AtGate<'_>>,
-    common: &Common,
-) -> Result<Served, Problems> {
+fn serve(parts: Parts<'_>, before: Option<&Served>, common: &Common) -> Result<Served, Problems> {
+    let Parts {
+        route,
+        told,
+        dependency,
+        upstream,
+        alternate,
+        gate,
+    } = parts;
+    let asked = (dependency, upstream);
     let reads = match route.class {
-        Class::Read => Some(Arc::new(Route::build(
-            route,
-            (dependency, upstream),
-            alternate,
-            common,
-            told,
-        )?)),
+        Class::Read => {
+            let before = before.and_then(|before| before.reads.as_deref());
+            Some(Arc::new(Route::build(
+                route, asked, alternate, before, common, told,
+            )?))
+        }
         Class::Pass => None,
     };
+    let forwarded = before.and_then(|before| before.passes.as_deref());
     let passes = route
         .passes()
-        .then(|| Passing::build(route, dependency, upstream, common))
+        .then(|| Passing::build(route, dependency, upstream, forwarded, common))
         .transpose()?;
+    let gated = before.and_then(|before| before.gate.as_deref());
     Ok(Served {
         reads,
         passes: passes.map(Arc::new),
         conditions: route.conditions.clone(),
         gate: gate
-            .map(|(authority, dependency, upstream)| {
-                Gate::build(route, authority, dependency, upstream, common).map(Arc::new)
-            })
+            .map(|at| Gate::build(route, at, gated, common).map(Arc::new))
             .transpose()?,
     })
-}
-
-fn resources(contract: &Contract, engine: &Engine, problems: &mut Problems) -> Vec<Resource> {
-    let mut built = Vec::new();
-    for resource in &contract.resources {
-        match engine.resource(&resource.name, resource.concurrency) {
-            Ok(resource) => built.push(resource),
-            Err(found) => problems.absorb("resources", found),
-        }
-    }
-    built
-}
-
-fn dependencies(
-    contract: &Contract,
-    engine: &Engine,
-    resources: &[Resource],
-    workers: usize,
-    problems: &mut Problems,
-) -> Vec<(Dependency, Arc<Upstream>)> {
-    let mut built = Vec::new();
-    for dependency in &contract.dependencies {
-        let upstream = Upstream::new(dependency, engine, workers);
-        let mut builder = engine.dependency(&dependency.name).timeout(dependency.timeout);
-        if let Some(health) = &dependency.probe {
-            builder = builder.probe_with(health::probe(dependency, health, &upstream));
-        }
-        if let Some(permits) = dependency.concurrency {
-            builder = builder.concurrency(permits);
-        }
-        if let Breaker::On(rules) = &dependency.breaker {
-            builder = builder.breaker(|breaker| with_rules(breaker, rules));
-        }
-        if let Some(rules) = &dependency.ramp {
-            builder = builder.ramp_rules(rules.clone());
-        }
-        if let Some(most) = dependency.abandoned {
-            builder = builder.abandoned(most);
-        }
-        if let Some(rules) = dependency.queue {
-            builder = builder.queue(rules.length, rules.longest_wait);
-        }
-        if let Some(rules) = dependency.retry {
-            builder = builder.retry(rules);
-        }
-        if let Some(rules) = dependency.learned_limit {
-            builder = builder.learned_limit(rules);
-        }
-        for (class, row) in &dependency.classify.rows {
-            builder = builder.row(*class, *row);
-        }
-        for resource in resources {
-            if dependency.uses.iter().any(|used| used == resource.name()) {
-                builder = builder.uses(resource);
-            }
-        }
-        match builder.build() {
-            Ok(handle) => built.push((handle, upstream)),
-            Err(found) => problems.absorb(&format!("dependencies.{}", dependency.name), found),
-        }
-    }
-    built
-}
-
-/// Writes checked rules in the words of the library.
-fn with_rules(mut breaker: BreakerBuilder, rules: &BreakerRules) -> BreakerBuilder {
-    if let Some(failures) = rules.consecutive {
-        breaker = breaker.consecutive(failures);
-    }
-    if let Some(ratio) = rules.ratio {
-        breaker = breaker.failure_ratio_over(ratio.failures_ppm, ratio.window, ratio.min_calls);
-    }
-    if let Some(slow) = rules.slow {
-        breaker = breaker.slow_ratio(slow.after, slow.slow_ppm, slow.window, slow.min_calls);
-    }
-    breaker = match rules.open_for {
-        OpenFor::Manual => breaker.open_until_probed(),
-        OpenFor::Timed {
-            first,
-            longest,
-            jitter_ppm,
-        } => breaker.open_for(first, longest).jitter(jitter_ppm),
-    };
-    if let Some(lease) = rules.lease {
-        breaker = breaker.lease(lease);
-    }
-    breaker.probes(rules.probes).close_after(rules.close_after)
 }
 
 /// The engine places the problems of a guard under `read`; in a contract file they stand in the route itself.

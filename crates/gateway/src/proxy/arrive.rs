@@ -174,7 +174,7 @@ pub(super) fn prepare(
         None => None,
         Some(cache) => {
             let is_void = |began| void.is_some_and(|places| route.is_void(places, began));
-            let looked = Cached::look(cache, &route.name, &whose, &request, is_void);
+            let looked = Cached::look(cache, &route.data, &whose, &request, is_void);
             Some(looked.map_err(|error| bad(&error.to_string()))?)
         }
     };

@@ -13,7 +13,7 @@ pub(crate) struct Buffers(Arc<Room>);
 
 #[derive(Debug)]
 struct Room {
-    limit: usize,
+    limit: AtomicUsize,
     used: AtomicUsize,
 }
 
@@ -27,7 +27,7 @@ pub(crate) struct Lease {
 impl Buffers {
     pub(crate) fn new(limit: usize) -> Self {
         Self(Arc::new(Room {
-            limit,
+            limit: AtomicUsize::new(limit),
             used: AtomicUsize::new(0),
         }))
     }
@@ -41,6 +41,11 @@ impl Buffers {
         lease.grow(bytes).then_some(lease)
     }
 
+    /// Gives another bound; what is held already stays.
+    pub(crate) fn set_limit(&self, limit: usize) {
+        self.0.limit.store(limit, Ordering::Relaxed);
+    }
+
     /// Returns the bytes in use.
     pub(crate) fn used(&self) -> usize {
         self.0.used.load(Ordering::Relaxed)
@@ -50,7 +55,7 @@ impl Buffers {
 impl Lease {
     /// Takes room for `bytes` more; `false`, and nothing taken, if there is not that much.
     pub(crate) fn grow(&mut self, bytes: usize) -> bool {
-        let limit = self.room.limit;
+        let limit = self.room.limit.load(Ordering::Relaxed);
         let grown = self
             .room
             .used

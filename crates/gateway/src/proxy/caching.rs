@@ -58,19 +58,24 @@ impl Whose {
     }
 }
 
-/// Divides `gateway.memory` between snapshots and the shelf: where a contract uses both, half each.
+/// Makes the stores that a contract wants.
 pub(super) fn stores(contract: &Contract) -> (Memory<Reply>, Shelf) {
+    let (memory, shelf) = room(contract);
+    let share = contract.gateway.scope_share_ppm;
+    (Memory::new(memory), Shelf::with_shares(shelf, share))
+}
+
+/// Divides `gateway.memory` between snapshots and the shelf: where a contract uses both, half each.
+pub(super) fn room(contract: &Contract) -> (u64, u64) {
     let whole = contract.gateway.memory as u64;
     let caches = contract.routes.iter().any(|route| route.caching.is_some());
     let snapshots = contract
         .routes
         .iter()
         .any(|route| route.caching.is_none() && route.stale().is_some());
-    let (memory, shelf) = match (snapshots, caches) {
+    match (snapshots, caches) {
         (_, false) => (whole, 0),
         (false, true) => (0, whole),
         (true, true) => (whole / 2, whole / 2),
-    };
-    let share = contract.gateway.scope_share_ppm;
-    (Memory::new(memory), Shelf::with_shares(shelf, share))
+    }
 }

@@ -114,8 +114,8 @@ impl Exchange {
         if let (Some(cache), Some(cached)) = (&route.cache, &self.cached) {
             return self.run_cached(cache, cached, permit).await;
         }
-        let head = route
-            .upstream
+        let upstream = route.upstream();
+        let head = upstream
             .send(&self.tried, || {
                 self.note_connected();
                 forward::outgoing(
@@ -123,7 +123,7 @@ impl Exchange {
                     &self.authority,
                     &self.peer,
                     &route.via,
-                    &route.upstream.rewrite,
+                    &upstream.rewrite,
                     if route.keeps { Sent::Whole } else { Sent::Question },
                     Upload::Empty,
                 )
@@ -133,7 +133,7 @@ impl Exchange {
         let (mut parts, body) = response.into_parts();
         let end = framing::check(&mut parts, Asked::of(&self.request.headers, route.keeps))
             .inspect_err(|_| link.came_to(CameTo::Failed))?;
-        let home = Arc::clone(&route.upstream);
+        let home = Arc::clone(upstream);
         let mut stream = Stream::new(body, link, home, permit, route.limits.stream_idle);
         if stream.length() == Some(0) {
             stream.end_now().await;

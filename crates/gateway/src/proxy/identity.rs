@@ -109,7 +109,7 @@ impl Names {
 }
 
 /// What a route has to know of who asks.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Told {
     /// Who says it: the name of an authority, or nothing for listed peers.
     pub(super) by: String,
@@ -118,6 +118,8 @@ pub(crate) struct Told {
     /// The fields by which the dependency learns who asks, although that is not in the key. A request that has one is as one
     /// with `Authorization`.
     pub(super) personal: Vec<HeaderName>,
+    /// By which question and which fields of the answer it is known who asks: another way may name somebody else.
+    pub(super) known_by: String,
 }
 
 impl Told {
@@ -149,6 +151,22 @@ impl Told {
         personal.retain(|name| !scoped.contains(&name) && *name != AUTHORIZATION && *name != COOKIE);
         Self {
             by: authority.map_or_else(String::new, |authority| authority.name.clone()),
+            known_by: authority.map_or_else(
+                || format!("{from_peers:?}"),
+                |one| {
+                    format!(
+                        "{} {} {} {:?} {:?} {:?} {:?} {:?}",
+                        one.from,
+                        one.method,
+                        one.path,
+                        one.headers,
+                        one.consume,
+                        one.copy,
+                        one.deny,
+                        one.identity
+                    )
+                },
+            ),
             principal,
             personal,
         }

@@ -36,7 +36,7 @@ use super::{
     stream::Stream,
     trouble::Trouble,
     upload::{Fault, Progress, Turn, Upload},
-    upstream::Head,
+    upstream::{Head, Upstream},
 };
 use crate::telemetry::CameTo;
 
@@ -95,7 +95,7 @@ impl Passed {
         let work = Arc::clone(&shared);
         let work = move |_call, permit| async move {
             let result = work.attempt(upload, permit).await;
-            result.inspect_err(|trouble| work.asked.passing.upstream.note(trouble))
+            result.inspect_err(|trouble| work.asked.passing.upstream().note(trouble))
         };
         let end = {
             let mut call = pin!(async {
@@ -147,25 +147,26 @@ impl Shared {
         permit: Option<Permit<'static>>,
     ) -> Result<StatusCode, Trouble> {
         let passing = &self.asked.passing;
-        let Head { response, mut link } = self.in_time(self.sent(upload)).await?;
+        let upstream = passing.upstream();
+        let Head { response, mut link } = self.in_time(self.sent(upstream, upload)).await?;
         let (mut parts, body) = response.into_parts();
         framing::check(&mut parts, Asked::of(&self.asked.request.headers, false))
             .inspect_err(|_| link.came_to(AddressCameTo::Failed))?;
-        let home = Arc::clone(&passing.upstream);
+        let home = Arc::clone(upstream);
         let mut stream = Stream::new(body, link, home, permit, passing.limits.stream_idle)
             .beside(Arc::clone(&self.upload));
         if stream.length() == Some(0) {
             stream.end_now().await;
         }
         let status = parts.status;
-        let class = passing.upstream.classify.of(status);
+        let class = upstream.classify.of(status);
         if class == Class::Fault {
             return Err(Trouble::Fault);
         }
         self.retire_copies(status, &parts.headers);
         let mut headers = parts.headers;
         strip_hop_by_hop(&mut headers);
-        passing.upstream.rewrite.response.apply(&mut headers);
+        upstream.rewrite.response.apply(&mut headers);
         passing.via.append(&mut headers, parts.version);
         *self.answer.lock() = Some((headers, stream));
         if matches!(class, Class::Outage(_)) {
@@ -176,7 +177,7 @@ impl Shared {
 
     /// Sends the request. What has no body and may be repeated is sent once more when an idle connection turns out to
     /// be closed, as reads are (rules H07, M10); everything else once.
-    async fn sent(&self, upload: Upload) -> Result<Head, Trouble> {
+    async fn sent(&self, upstream: &Upstream, upload: Upload) -> Result<Head, Trouble> {
         let Passed {
             passing,
             request,
@@ -190,7 +191,7 @@ impl Shared {
                 authority,
                 peer,
                 &passing.via,
-                &passing.upstream.rewrite,
+                &upstream.rewrite,
                 Sent::All,
                 upload,
             );
@@ -204,10 +205,9 @@ impl Shared {
                 self.left.store(true, Ordering::Relaxed);
                 outgoing(Upload::Empty)
             };
-            passing.upstream.send(&self.tried, each).await
+            upstream.send(&self.tried, each).await
         } else {
-            passing
-                .upstream
+            upstream
                 .send_once(&self.tried, outgoing(upload), &self.left)
                 .await
         }
@@ -247,7 +247,7 @@ impl Shared {
         }
         let uri = &request.uri;
         let scheme = peer.scheme(&request.headers);
-        for route in keepers {
+        for route in keepers.iter().flat_map(Route::and_newer) {
             if let Some(cache) = &route.cache {
                 retiring::retire_after(route, cache, (scheme, authority, uri), answered);
             }

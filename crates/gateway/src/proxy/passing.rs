@@ -22,7 +22,7 @@ use crate::config;
 pub(crate) struct Passing {
     pub(crate) name: Arc<str>,
     pub(crate) guard: Pass<StatusCode, Trouble>,
-    pub(super) upstream: Arc<Upstream>,
+    upstream: Arc<Upstream>,
     pub(super) limits: Limits,
     pub(super) via: Via,
     /// The most bytes of a request body.
@@ -42,9 +42,10 @@ impl Passing {
         route: &config::Route,
         dependency: &Dependency,
         upstream: &Arc<Upstream>,
+        before: Option<&Self>,
         common: &Common,
     ) -> Result<Self, Problems> {
-        let guard = common
+        let mut builder = common
             .engine
             .pass(&route.name, dependency)
             .classify(Trouble::class)
@@ -52,8 +53,11 @@ impl Passing {
                 let upstream = Arc::clone(upstream);
                 move |status: &StatusCode| upstream.classify.of(*status)
             })
-            .criticality(route.criticality)
-            .build()?;
+            .criticality(route.criticality);
+        if let Some(before) = before {
+            builder = builder.succeeds(&before.guard);
+        }
+        let guard = builder.build()?;
         let timeout = dependency.contract().timeout().unwrap_or(Duration::MAX);
         Ok(Self {
             name: route.name.as_str().into(),
@@ -66,6 +70,11 @@ impl Passing {
             deadline: route.deadline,
             turns: AtomicU32::new(0),
         })
+    }
+
+    /// Returns where an attempt that begins now asks.
+    pub(super) fn upstream(&self) -> &Arc<Upstream> {
+        Upstream::newest(&self.upstream)
     }
 
     /// Returns the longest wait for each step, for a request of which so much time has been spent before.

@@ -23,6 +23,7 @@ use super::{
 };
 use crate::{
     config::Contract,
+    reload::Reloads,
     steering::Steering,
     telemetry::{Log, Standing},
 };
@@ -54,6 +55,8 @@ pub(crate) struct Process {
     pub(super) in_flight: AtomicUsize,
     /// Where the routes stand.
     pub(crate) standing: Standing,
+    /// Which contract runs.
+    pub(crate) reloads: Reloads,
     /// What people have decided.
     pub(crate) steering: Steering,
     stopping: AtomicBool,
@@ -76,10 +79,19 @@ impl Process {
             labels: Labels::new(),
             in_flight: AtomicUsize::new(0),
             standing: Standing::default(),
+            reloads: Reloads::default(),
             steering: Steering::default(),
             stopping: AtomicBool::new(false),
             misdirected: array::from_fn(|_| AtomicU64::new(0)),
         }
+    }
+
+    /// Gives its stores and buffers the room that a contract says.
+    pub(super) fn make_room(&self, contract: &Contract) {
+        let (memory, shelf) = caching::room(contract);
+        self.memory.set_limit(memory);
+        self.shelf.set_limit(shelf, contract.gateway.scope_share_ppm);
+        self.buffers.set_limit(contract.gateway.buffers);
     }
 
     /// Returns how many requests have arrived and have no answer yet.

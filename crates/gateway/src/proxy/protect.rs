@@ -161,13 +161,12 @@ impl Gate {
     /// Every problem that the engine finds with it.
     pub(crate) fn build(
         route: &config::Route,
-        authority: &config::Authority,
-        dependency: &Dependency,
-        upstream: &Arc<Upstream>,
+        (authority, dependency, upstream): AtGate<'_>,
+        before: Option<&Self>,
         common: &super::route::Common,
     ) -> Result<Self, Problems> {
         let deadline = authority.deadline.unwrap_or(route.deadline).min(route.deadline);
-        let guard = common
+        let mut builder = common
             .engine
             .protect(&route.name)
             .from(dependency)
@@ -177,8 +176,11 @@ impl Gate {
                 NoDecision::Status(_, advice) => *advice,
                 NoDecision::Trouble(_) | NoDecision::Nobody(..) => Advice::Whenever,
             })
-            .criticality(route.criticality)
-            .build()?;
+            .criticality(route.criticality);
+        if let Some(before) = before {
+            builder = builder.succeeds(&before.guard);
+        }
+        let guard = builder.build()?;
         let needed = route.scope.iter().filter_map(|part| match part {
             ScopePart::Identity(_, name) => Some(name.clone()),
             ScopePart::Path(_) | ScopePart::Query(_) => None,
@@ -266,9 +268,14 @@ impl Question {
 }
 
 impl Asking {
+    /// Returns where a question that is put now goes.
+    fn upstream(&self) -> &Arc<Upstream> {
+        Upstream::newest(&self.upstream)
+    }
+
     /// Makes the question about a request: the fields that are named, and what it is.
     fn question(&self, request: &Parts, authority: &HeaderValue, peer: &Peer) -> Question {
-        let rewrite = &self.upstream.rewrite;
+        let rewrite = &self.upstream().rewrite;
         let mut headers = HeaderMap::with_capacity(self.headers.len() + 10);
         for name in &self.headers {
             for line in request.headers.get_all(name) {
@@ -312,10 +319,10 @@ impl Asking {
     async fn ask(&self, question: &Question) -> Result<Decision<Known, Arc<Denial>>, NoDecision> {
         let decision = self.answered(question).await;
         match &decision {
-            Err(NoDecision::Trouble(trouble)) => self.upstream.note(trouble),
+            Err(NoDecision::Trouble(trouble)) => self.upstream().note(trouble),
             Err(NoDecision::Status(status, _)) => {
-                let class = self.upstream.classify.of(*status);
-                self.upstream.note(&Trouble::ErrorAnswer(*status, class, None));
+                let class = self.upstream().classify.of(*status);
+                self.upstream().note(&Trouble::ErrorAnswer(*status, class, None));
             }
             Ok(_) | Err(NoDecision::Nobody(..)) => {}
         }
@@ -323,11 +330,13 @@ impl Asking {
     }
 
     async fn answered(&self, question: &Question) -> Result<Decision<Known, Arc<Denial>>, NoDecision> {
+        // One and the same from here on: a connection goes back to where it came from.
+        let upstream = self.upstream();
         let head = if repeat::is_repeatable(&self.method) {
-            self.upstream.send(&question.tried, || question.outgoing()).await
+            upstream.send(&question.tried, || question.outgoing()).await
         } else {
             let left = AtomicBool::new(false);
-            self.upstream
+            upstream
                 .send_once(&question.tried, question.outgoing(), &left)
                 .await
         };
@@ -340,14 +349,14 @@ impl Asking {
         framing::check(&mut head, asked)
             .inspect_err(|_| link.came_to(CameTo::Failed))
             .map_err(NoDecision::Trouble)?;
-        let home = Arc::clone(&self.upstream);
+        let home = Arc::clone(upstream);
         let stream = Stream::new(body, link, home, None, self.limits.stream_idle);
         // What is cut is no answer, whatever its head says.
         let body = whole(stream).await.map_err(NoDecision::Trouble)?;
         strip_hop_by_hop(&mut head.headers);
         let status = head.status;
         if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) || self.deny.contains(&status) {
-            self.upstream.rewrite.response.apply(&mut head.headers);
+            upstream.rewrite.response.apply(&mut head.headers);
             self.via.append(&mut head.headers, head.version);
             let denial = Denial {
                 status,

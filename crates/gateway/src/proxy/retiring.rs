@@ -52,7 +52,7 @@ fn retire(route: &Route, cache: &HttpCache, (scheme, authority): (&'static str, 
         authority: authority::normalised(authority, scheme),
         parts,
     };
-    if let Ok(key) = whose.key(&route.name, path_and_query.as_str()) {
+    if let Ok(key) = whose.key(&route.data, path_and_query.as_str()) {
         cache.retire(&key, Retire::Hard, route.engine.now().mono);
     }
 }

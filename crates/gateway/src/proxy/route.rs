@@ -3,7 +3,7 @@
 //! It refuses to exist half-built.
 
 use std::sync::{
-    Arc,
+    Arc, OnceLock,
     atomic::{AtomicU32, AtomicU64, Ordering},
 };
 
@@ -21,7 +21,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use super::{
     alternate::{Alternate, Asking, agrees},
     buffers::Buffers,
-    caching,
+    caching, data,
     identity::{self, Told},
     keep::Why,
     limits::Limits,
@@ -92,7 +92,7 @@ pub(crate) struct Route {
     pub(super) sharing: Sharing,
     pub(super) told: Told,
     pub(super) since: Arc<Since>,
-    pub(super) upstream: Arc<Upstream>,
+    upstream: Arc<Upstream>,
     pub(super) engine: Engine,
     pub(super) buffers: Buffers,
     pub(super) limits: Limits,
@@ -112,11 +112,15 @@ pub(crate) struct Route {
     /// Fields of requests that are brought into one spelling.
     pub(super) normalise: Vec<HeaderName>,
     ignored_cookies: IgnoredCookies,
-    not_kept: [AtomicU64; Why::COUNT],
-    validations: [AtomicU64; Validated::ALL.len()],
+    /// Which data is meant, in every key.
+    pub(super) data: String,
+    not_kept: Arc<[AtomicU64; Why::COUNT]>,
+    validations: Arc<[AtomicU64; Validated::ALL.len()]>,
     /// The age of the copies that it gives in place of live answers.
-    pub(crate) oldest: Oldest,
+    pub(crate) oldest: Arc<Oldest>,
     turns: AtomicU32,
+    /// What serves in its place from now on.
+    newer: OnceLock<Arc<Self>>,
     /// What is noted for those who watch it.
     pub(crate) seen: Arc<Seen>,
     /// What a probe sees.
@@ -144,6 +148,7 @@ impl Route {
         route: &config::Route,
         (dependency, upstream): (&Dependency, &Arc<Upstream>),
         alternate: Option<Alternate>,
+        before: Option<&Self>,
         common: &Common,
         told: Told,
     ) -> Result<Self, Problems> {
@@ -163,6 +168,11 @@ impl Route {
             .ladder(above)
             .when_busy(route.when_busy)
             .criticality(route.criticality);
+        let version = data::version(route, &upstream.rewrite, &told);
+        builder = builder.version(&version);
+        if let Some(before) = before {
+            builder = builder.succeeds(&before.guard);
+        }
         let keeps = cache.is_none() && route.stale().is_some();
         if keeps {
             builder = builder
@@ -232,13 +242,38 @@ impl Route {
                 .as_ref()
                 .map_or_else(Vec::new, |caching| caching.normalise.clone()),
             ignored_cookies: route.ignored_cookies.clone(),
-            not_kept: std::array::from_fn(|_| AtomicU64::new(0)),
-            validations: std::array::from_fn(|_| AtomicU64::new(0)),
-            oldest: Oldest::default(),
+            data: format!("{}@{version}", route.name),
+            not_kept: before.map_or_else(
+                || Arc::new(std::array::from_fn(|_| AtomicU64::new(0))),
+                |before| Arc::clone(&before.not_kept),
+            ),
+            validations: before.map_or_else(
+                || Arc::new(std::array::from_fn(|_| AtomicU64::new(0))),
+                |before| Arc::clone(&before.validations),
+            ),
+            oldest: before.map_or_else(Arc::default, |before| Arc::clone(&before.oldest)),
             turns: AtomicU32::new(0),
-            seen: Arc::default(),
+            newer: OnceLock::new(),
             tap: Tap::default(),
+            seen: before.map_or_else(Arc::default, |before| Arc::clone(&before.seen)),
         })
+    }
+
+    /// Returns where an attempt that begins now asks.
+    pub(super) fn upstream(&self) -> &Arc<Upstream> {
+        Upstream::newest(&self.upstream)
+    }
+
+    /// Has `newer` serve in its place. A route is taken over once.
+    pub(super) fn hand_over(&self, newer: &Arc<Self>) {
+        if !std::ptr::eq(self, Arc::as_ptr(newer)) {
+            drop(self.newer.set(Arc::clone(newer)));
+        }
+    }
+
+    /// Yields it and all that have served in its place since.
+    pub(super) fn and_newer(self: &Arc<Self>) -> impl Iterator<Item = &Arc<Self>> {
+        std::iter::successors(Some(self), |route| route.newer.get())
     }
 
     /// Returns the engine that it runs on.
@@ -274,7 +309,7 @@ impl Route {
 
     /// Counts an answer to a validation.
     pub(super) fn note_validated(&self, result: Validated) {
-        let [not_modified, replaced] = &self.validations;
+        let [not_modified, replaced] = &*self.validations;
         let count = match result {
             Validated::NotModified => not_modified,
             Validated::Replaced => replaced,
@@ -284,7 +319,7 @@ impl Route {
 
     /// Returns how many answers to validations said this.
     pub(crate) fn validations(&self, result: Validated) -> u64 {
-        let [not_modified, replaced] = &self.validations;
+        let [not_modified, replaced] = &*self.validations;
         let count = match result {
             Validated::NotModified => not_modified,
             Validated::Replaced => replaced,

@@ -95,14 +95,15 @@ impl Exchange {
         permit: &mut Option<Permit<'static>>,
     ) -> Result<Answer, Trouble> {
         let route = &self.route;
-        let sent = route.upstream.send(&self.tried, || {
+        let upstream = route.upstream();
+        let sent = upstream.send(&self.tried, || {
             self.connected.store(true, Ordering::Relaxed);
             let mut outgoing = forward::outgoing(
                 &self.request,
                 &self.authority,
                 &self.peer,
                 &route.via,
-                &route.upstream.rewrite,
+                &upstream.rewrite,
                 Sent::Whole,
                 Upload::Empty,
             );
@@ -127,7 +128,7 @@ impl Exchange {
             range: true,
         };
         let end = framing::check(&mut head, asked).inspect_err(|_| link.came_to(CameTo::Failed))?;
-        let home = Arc::clone(&route.upstream);
+        let home = Arc::clone(upstream);
         let mut stream = Stream::new(body, link, home, permit.take(), route.limits.stream_idle);
         let end = if stream.length().is_some() {
             End::Known

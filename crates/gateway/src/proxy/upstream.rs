@@ -3,7 +3,7 @@
 //! It refuses to send once more what may have arrived and may have had an effect.
 
 use std::sync::{
-    Arc,
+    Arc, OnceLock,
     atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
@@ -30,8 +30,8 @@ pub const UNREACHED_MAX: u32 = 8;
 /// An upstream: its addresses and their idle connections.
 #[derive(Debug)]
 pub(crate) struct Upstream {
-    /// One at least.
-    places: Vec<Place>,
+    /// One at least. Shared with those that asked, or will ask, the same addresses by other rules.
+    places: Arc<[Place]>,
     /// How the addresses share the attempts; `None` where there is nothing to share.
     spreading: Option<Arc<Spreading>>,
     /// What is changed of its messages.
@@ -44,6 +44,8 @@ pub(crate) struct Upstream {
     last: Mutex<Last>,
     /// The address that was chosen last.
     asked: AtomicUsize,
+    /// What is asked in its place from now on.
+    newer: OnceLock<Arc<Self>>,
 }
 
 /// The latest failure of each kind.
@@ -82,7 +84,48 @@ impl Upstream {
             resend: dependency.resend,
             last: Mutex::default(),
             asked: AtomicUsize::new(0),
+            newer: OnceLock::new(),
         })
+    }
+
+    /// Makes one that asks the same addresses as `known` says, by other rules, on the same connections.
+    pub(super) fn succeeded_by(
+        &self,
+        known: &config::Dependency,
+        dependency: &config::Dependency,
+        engine: &Engine,
+    ) -> Arc<Self> {
+        let spreads_alike = known.spread == dependency.spread && known.timeout == dependency.timeout;
+        Arc::new(Self {
+            places: Arc::clone(&self.places),
+            spreading: if spreads_alike {
+                self.spreading.clone()
+            } else {
+                Spreading::new(dependency, engine)
+            },
+            rewrite: dependency.rewrite.clone(),
+            classify: dependency.classify.clone(),
+            resend: dependency.resend,
+            last: Mutex::new(*self.last.lock()),
+            asked: AtomicUsize::new(self.asked.load(Ordering::Relaxed)),
+            newer: OnceLock::new(),
+        })
+    }
+
+    /// Has attempts that begin from now on go to `newer`. An upstream is taken over once.
+    pub(super) fn hand_over(this: &Arc<Self>, newer: &Arc<Self>) {
+        if !Arc::ptr_eq(this, newer) {
+            drop(this.newer.set(Arc::clone(newer)));
+        }
+    }
+
+    /// Returns what is asked by an attempt that begins now: itself, as long as nothing has taken over.
+    pub(super) fn newest(this: &Arc<Self>) -> &Arc<Self> {
+        let mut newest = this;
+        while let Some(newer) = newest.newer.get() {
+            newest = newer;
+        }
+        newest
     }
 
     /// Sends a request that has no effect and waits for the head of the answer.

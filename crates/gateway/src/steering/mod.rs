@@ -126,8 +126,11 @@ impl Steering {
     pub(crate) fn carry<R>(&self, app: &App, now: Now, take_over: impl FnOnce() -> R) -> R {
         let register = self.0.lock();
         for (target, held) in &register.holds {
-            // What does not suit this contract is shown as not applicable.
-            drop(target.put_on(app, &hold_of(held, now.mono)));
+            let hold = hold_of(held, now.mono);
+            if !target.has(app, &hold) {
+                // What does not suit this contract is shown as not applicable.
+                drop(target.put_on(app, &hold));
+            }
         }
         take_over()
     }

@@ -77,6 +77,20 @@ impl Target {
         }
     }
 
+    /// Tells whether this hold is on it already, as where an app goes on with what another one had.
+    pub(crate) fn has(&self, app: &App, hold: &Hold) -> bool {
+        let is_it = |held: Option<Hold>| held.is_some_and(|held| held.by == hold.by && held.why == hold.why);
+        match self {
+            Self::Dependency(name) => app.dependency(name).is_some_and(|one| is_it(one.held())),
+            Self::Route(_) => {
+                let (reads, passes) = (self.reads(app), self.passes(app));
+                (reads.is_some() || passes.is_some())
+                    && reads.is_none_or(|route| is_it(route.guard.held()))
+                    && passes.is_none_or(|passing| is_it(passing.guard.held()))
+            }
+        }
+    }
+
     /// Puts a hold on.
     ///
     /// # Errors

@@ -267,6 +267,26 @@ pub(super) const ACCESS_LINES_LOST: Series = counter(
     &[],
     "Lines about requests that could not be written, or came while too many waited to be",
 );
+pub(super) const CONTRACT_RELOADS: Series = counter(
+    "evenkeel_contract_reloads",
+    &["result"],
+    "How often the contract was to be loaded anew, and what came of it",
+);
+pub(super) const CONTRACT_INFO: Series = gauge(
+    "evenkeel_contract_info",
+    &["hash"],
+    "1, with a word for the text of the contract that runs; `none` where it came from no file",
+);
+pub(super) const CONTRACT_LOADED: Series = gauge(
+    "evenkeel_contract_loaded_timestamp_seconds",
+    &[],
+    "Since when the contract that runs does, in Unix time; 0 where it came from no file",
+);
+pub(super) const CONTRACT_FALLBACK: Series = gauge(
+    "evenkeel_contract_is_last_good",
+    &[],
+    "1 while the contract that runs is the last good one, because the file could not be loaded at the start",
+);
 pub(super) const BUILD_INFO: Series = gauge(
     "evenkeel_build_info",
     &["version"],
@@ -351,6 +371,10 @@ pub const ALL: &[Series] = &[
     EVENTS_LOST,
     LOG_LINES_LOST,
     ACCESS_LINES_LOST,
+    CONTRACT_RELOADS,
+    CONTRACT_INFO,
+    CONTRACT_LOADED,
+    CONTRACT_FALLBACK,
     BUILD_INFO,
     PROCESS_CPU,
     PROCESS_MEMORY,

@@ -24,6 +24,7 @@ mod promtool;
 mod protect;
 mod queue;
 mod recovery;
+mod reload;
 mod requests;
 mod retries;
 mod rewriting;

@@ -2,6 +2,7 @@
 //! It exists as a collector, so that nothing is counted twice and the way of a request touches no registry.
 //! It refuses to leave a reachable series out because it is still zero: alerts need the zero.
 
+mod contract;
 mod dependencies;
 mod gateway;
 mod out;
@@ -71,6 +72,7 @@ impl Collector for Source {
         super::protection::write(&scrape.app, &mut out)?;
         scrape.dependencies(&mut out)?;
         scrape.gateway(&mut out)?;
+        scrape.contract(&mut out)?;
         scrape.store(&mut out)?;
         scrape.own(&mut out)
     }

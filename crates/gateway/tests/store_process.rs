@@ -141,7 +141,6 @@ async fn case_040_twenty_kills_in_the_middle_of_writing_lose_nothing_that_was_du
         "ladder = [ { stale = \"1h\" } ]\nother_methods = \"pass\"",
     );
     for round in 0..20_u64 {
-        origin.heal().await;
         let gateway = Running::start(&contract, "");
         let address = gateway.address;
         gateway.until("evenkeel_store_up", 1).await;
@@ -200,6 +199,7 @@ async fn case_040_twenty_kills_in_the_middle_of_writing_lose_nothing_that_was_du
             }
         }
         gateway.kill();
+        origin.heal().await;
     }
 }
 

@@ -156,6 +156,7 @@ impl Writer<'_> {
                 generation: self.generation,
             });
         }
+        self.shared.opened.notify_all();
         let count = "SELECT count(*) FROM copies";
         let entries: i64 = open
             .connection

@@ -17,7 +17,7 @@ use evenkeel_core::{Class, Mono, Now, Refusal};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-use crate::{key::Key, tail::Tail};
+use crate::{key::Key, purge::Concerns, tail::Tail};
 
 /// What a flight came to, for all who wait for it.
 #[derive(Debug)]
@@ -211,6 +211,11 @@ impl<T, E> Flights<T, E> {
     /// Lets later callers for `key` start anew. Those who wait already get what they wait for.
     pub(crate) fn detach(&self, key: &Key) {
         self.table.lock().under_way.remove(key);
+    }
+
+    /// The same, for every key that is concerned.
+    pub(crate) fn detach_all(&self, concerns: &Concerns) {
+        self.table.lock().under_way.retain(|key, _| !concerns.whole(key));
     }
 
     /// Remembers that results for `key` are not shareable.

@@ -144,39 +144,6 @@ pub(crate) fn write_named<S: Scope>(name: &str, scope: &S, key: &[u8]) -> Result
     Ok(whole)
 }
 
-/// The parts of a whole key, as they were written.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KeyParts<'k> {
-    /// The name of the guard or contract.
-    pub name: &'k str,
-    /// The parts of the scope.
-    pub scope: Vec<&'k str>,
-    /// The key of the caller.
-    pub key: &'k [u8],
-}
-
-impl<'k> KeyParts<'k> {
-    /// Reads a whole key; `None` if it is none.
-    #[must_use]
-    pub fn of(whole: &'k [u8]) -> Option<Self> {
-        let mut parts = Vec::new();
-        let mut rest = whole;
-        while rest.first() != Some(&KEY_FOLLOWS) {
-            let (length, behind) = rest.split_first_chunk()?;
-            let length = usize::try_from(u64::from_be_bytes(*length)).ok()?;
-            let (part, behind) = behind.split_at_checked(length)?;
-            parts.push(str::from_utf8(part).ok()?);
-            rest = behind;
-        }
-        let (name, scope) = parts.split_first()?;
-        Some(Self {
-            name,
-            scope: scope.to_vec(),
-            key: rest.get(1..)?,
-        })
-    }
-}
-
 /// Ends the scope, however many parts it has. No part starts with this byte, because no length does.
 const KEY_FOLLOWS: u8 = 0xff;
 
@@ -300,25 +267,6 @@ mod tests {
         fn e54_equal_keys_come_from_equal_inputs_only(a in inputs(), b in inputs()) {
             let [one, other] = [&a, &b].map(|(guard, scope, key)| write(&of_guard(guard), scope, key));
             prop_assert_eq!(one == other, a == b);
-        }
-
-        #[test]
-        fn a_key_is_read_as_it_was_written((guard, scope, key) in inputs()) {
-            let whole = write(&of_guard(&guard), &scope, &key).unwrap();
-            let parts = KeyParts::of(&whole).unwrap();
-            prop_assert_eq!(parts.name, guard);
-            prop_assert_eq!(parts.scope, scope);
-            prop_assert_eq!(parts.key, key);
-        }
-
-        #[test]
-        fn any_bytes_are_a_key_or_none(bytes in proptest::collection::vec(prop_oneof![Just(0_u8), Just(1), Just(b'a'), Just(KEY_FOLLOWS)], 0..40)) {
-            if let Some(parts) = KeyParts::of(&bytes) {
-                let scope: Vec<String> = parts.scope.iter().map(ToString::to_string).collect();
-                let written = write(&of_guard(parts.name), &scope, parts.key);
-                let has_empty_part = scope.iter().any(String::is_empty);
-                prop_assert!(written.map_or(has_empty_part, |whole| whole.as_slice() == bytes));
-            }
         }
 
         /// What one caller hands in as a key is a whole key of somebody else, or the rest of one, cut anywhere.

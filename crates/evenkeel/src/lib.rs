@@ -187,6 +187,7 @@ mod memory;
 mod parked;
 mod pass;
 mod protect;
+mod purge;
 mod read;
 mod retired;
 mod synthetic;
@@ -212,10 +213,11 @@ pub use evenkeel_core::{
 };
 pub use event::{Event, EventKind};
 pub use hold::Hold;
-pub use key::{EmptyScopePart, KeyParts, Scope};
-pub use memory::{Entry, Memory};
+pub use key::{EmptyScopePart, Scope};
+pub use memory::{Copied, Entry, Memory};
 pub use pass::{Pass, PassBuilder};
 pub use protect::{Decided, Decision, Protect, ProtectBuilder, ProtectCounts, Unavailable};
+pub use purge::{Concerns, KeyParts, Purge, Purged};
 pub use read::{
     AlternateBuilder, Bring, Classified, Classifier, Held, LadderRung, Moment, Read, ReadBuilder, Seeded,
     Terms, Together, Unclassified, Usable, default, stale,

@@ -9,7 +9,7 @@ use std::{
     mem,
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -25,6 +25,7 @@ use smallvec::SmallVec;
 use crate::{
     behind::{Before, Behind, Beyond, Pin, Pins, Restored, is_pinned},
     key::Key,
+    purge::{Concerns, KeyParts, Purge, Purged},
     retired::Retired,
 };
 
@@ -48,17 +49,20 @@ pub(crate) struct Snapshot<T> {
     bytes: u64,
     /// It is about to be used, where it was fetched for that.
     pin: Option<Pin>,
+    /// It was purged softly: not fresh any more, whatever its lifetime says.
+    expired: AtomicBool,
 }
 
 impl<T> Snapshot<T> {
     pub(crate) fn facts(&self, usable: bool) -> Facts {
+        let expired = self.expired.load(Ordering::Relaxed).then_some(Duration::ZERO);
         Facts {
             observed: self.observed,
             own_limit: self.own_limit,
             forbidden: !usable,
             stale_forbidden: self.stale_forbidden,
-            lifetime: self.lifetime,
-            revalidate: self.revalidate,
+            lifetime: expired.or(self.lifetime),
+            revalidate: expired.or(self.revalidate),
             cost: self.cost,
         }
     }
@@ -420,6 +424,7 @@ impl<T> Memory<T> {
             cost,
             bytes,
             pin,
+            expired: AtomicBool::new(false),
         });
         let too_big = bytes > self.largest();
         // The old value is dropped after the store's lock is left: its drop is somebody else's code.
@@ -457,6 +462,79 @@ impl<T> Memory<T> {
             EntryResult::Removed(..) | EntryResult::Replaced(..) | EntryResult::Timeout => Put::TooBig,
         };
         (put, turn.map(|turn| (snapshot, turn)))
+    }
+}
+
+/// A copy in a store, as whoever looks through it sees it.
+#[derive(Debug)]
+pub struct Copied<'c, T> {
+    /// The value.
+    pub value: &'c T,
+    /// When the attempt that produced it began, by the clock of ages; `None` where nobody knows.
+    pub observed: Option<Mono>,
+    /// The same by the wall clock of that time.
+    pub observed_wall: Option<Wall>,
+    /// The oldest that it may be by its own word.
+    pub own_limit: Option<Duration>,
+    /// It forbids to stand in.
+    pub stale_forbidden: bool,
+    /// It was purged softly.
+    pub expired: bool,
+    /// What it takes of the store.
+    pub bytes: u64,
+}
+
+impl<T> Memory<T> {
+    /// Shows every copy, one after the other, in no order. Each step takes the store's lock for a moment only, so that
+    /// calls go on meanwhile; a copy that comes in while it goes on may be shown or not. What lies under a key takes as
+    /// long as there are copies: call it where that may take a while.
+    pub fn each(&self, mut show: impl FnMut(&KeyParts<'_>, Copied<'_, T>)) {
+        for (_, held) in self.0.cache.iter() {
+            if let Some(parts) = KeyParts::of(&held.key) {
+                show(&parts, held.shown());
+            }
+        }
+    }
+
+    /// Purges the copies under the keys that are concerned, of which `also` holds, and what loads that are under way may
+    /// yet bring under such keys: what was observed up to `at`. It takes as long as there are copies and no call waits for
+    /// it; see [`Memory::each`].
+    pub fn purge(&self, how: Purge, at: Mono, concerns: &Concerns, also: impl Fn(&T) -> bool) -> Purged {
+        // The note comes first: a load that keeps its result in between then finds it.
+        self.0.retired.note_all(concerns.clone(), at);
+        let mut purged = Purged::default();
+        for (hash, held) in self.0.cache.iter() {
+            purged.looked_at += 1;
+            let is_older = replaces(Some(at), held.rank());
+            if !is_older || !concerns.whole(&held.key) || !also(&held.value) {
+                continue;
+            }
+            purged.purged += 1;
+            match how {
+                Purge::Soft => held.expired.store(true, Ordering::Relaxed),
+                // Another copy may have come in since; it stays if it was observed later.
+                Purge::Hard => drop(
+                    self.0
+                        .cache
+                        .remove_if(&hash, |now| now.key == held.key && replaces(Some(at), now.rank())),
+                ),
+            }
+        }
+        purged
+    }
+}
+
+impl<T> Snapshot<T> {
+    fn shown(&self) -> Copied<'_, T> {
+        Copied {
+            value: &self.value,
+            observed: self.observed,
+            observed_wall: self.observed_wall,
+            own_limit: self.own_limit,
+            stale_forbidden: self.stale_forbidden,
+            expired: self.expired.load(Ordering::Relaxed),
+            bytes: self.bytes,
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use std::{
 use evenkeel_core::Mono;
 use parking_lot::Mutex;
 
-use crate::key::Key;
+use crate::{key::Key, purge::Concerns};
 
 /// When keys were retired last.
 #[derive(Debug)]
@@ -26,6 +26,8 @@ struct Keys {
     times: HashMap<Key, (Mono, u64)>,
     /// In the order in which they came in.
     order: VecDeque<Key>,
+    /// What was retired by a rule, in the order in which it was.
+    rules: VecDeque<Rule>,
     /// Every key counts as retired at this time.
     floor: Mono,
     /// How many retirements there were.
@@ -34,8 +36,19 @@ struct Keys {
     forgotten: u64,
 }
 
+/// What was retired by a rule: when, and as which of all retirements.
+#[derive(Debug)]
+struct Rule {
+    concerns: Concerns,
+    at: Mono,
+    number: u64,
+}
+
 /// This many keys are remembered one by one.
 const KEYS_MAX: usize = 2048;
+/// This many rules are remembered: each is asked by loads that began before the latest retirement. When there are more the
+/// oldest goes, and every key counts as retired at its time.
+const RULES_MAX: usize = 64;
 /// When there are more, this many of the oldest go at once: each time, every other key counts as retired anew, and loads
 /// of before and after are no longer taken together.
 const KEYS_LEAVE: usize = KEYS_MAX / 2;
@@ -49,6 +62,7 @@ impl Default for Retired {
             keys: Mutex::new(Keys {
                 times: HashMap::new(),
                 order: VecDeque::new(),
+                rules: VecDeque::new(),
                 floor: NEVER,
                 count: 0,
                 forgotten: 0,
@@ -81,6 +95,21 @@ impl Retired {
         self.latest.fetch_max(at.as_nanos(), Ordering::AcqRel);
     }
 
+    /// Notes that what was observed before `at` is void under every key that is concerned.
+    pub(crate) fn note_all(&self, concerns: Concerns, at: Mono) {
+        let mut keys = self.keys.lock();
+        keys.count += 1;
+        let number = keys.count;
+        keys.rules.push_back(Rule { concerns, at, number });
+        if keys.rules.len() > RULES_MAX
+            && let Some(oldest) = keys.rules.pop_front()
+        {
+            keys.floor = keys.floor.max(oldest.at);
+            keys.forgotten = keys.forgotten.max(oldest.number);
+        }
+        self.latest.fetch_max(at.as_nanos(), Ordering::AcqRel);
+    }
+
     /// Returns when a key was retired last, or a later time if that is no longer known: it tells loads of before from
     /// loads of after.
     #[cfg(any(test, feature = "http"))]
@@ -89,9 +118,10 @@ impl Retired {
             return NEVER;
         }
         let keys = self.keys.lock();
-        keys.times
-            .get(key)
-            .map_or(keys.floor, |(at, _)| keys.floor.max(*at))
+        let by_rule = keys.rules.iter().filter(|rule| rule.concerns.whole(key));
+        let by_rule = by_rule.map(|rule| rule.at).max();
+        let own = keys.times.get(key).map(|(at, _)| *at);
+        [own, by_rule].into_iter().flatten().fold(keys.floor, Mono::max)
     }
 
     /// Returns how many retirements there were: what comes later can be asked for with [`Self::since`].
@@ -102,7 +132,10 @@ impl Retired {
     /// Tells whether a key was retired since there were so many retirements, or may have been.
     pub(crate) fn since(&self, key: &Key, count: u64) -> bool {
         let keys = self.keys.lock();
-        keys.forgotten > count || keys.times.get(key).is_some_and(|(_, number)| *number > count)
+        let mut rules = keys.rules.iter();
+        keys.forgotten > count
+            || keys.times.get(key).is_some_and(|(_, number)| *number > count)
+            || rules.any(|rule| rule.number > count && rule.concerns.whole(key))
     }
 
     /// Tells whether data observed under `key` at `observed` is void.
@@ -111,7 +144,10 @@ impl Retired {
             return false;
         }
         let keys = self.keys.lock();
-        observed < keys.floor || keys.times.get(key).is_some_and(|(at, _)| observed < *at)
+        let mut rules = keys.rules.iter();
+        observed < keys.floor
+            || keys.times.get(key).is_some_and(|(at, _)| observed < *at)
+            || rules.any(|rule| observed < rule.at && rule.concerns.whole(key))
     }
 }
 
@@ -165,6 +201,27 @@ mod tests {
             before = now;
         }
         assert!((1..=10_000 / KEYS_LEAVE).contains(&parted), "{parted}");
+    }
+
+    #[test]
+    fn e46_a_rule_voids_what_it_concerns_and_nothing_else_and_rules_are_bounded() {
+        let retired = Retired::default();
+        let named = |guard: &str| crate::key::write(&crate::key::of_guard(guard), &(), b"k").unwrap();
+        let only = |guard: &'static str| Concerns::keys(move |key| key.guard == guard);
+        retired.note_all(only("a"), Mono::from_nanos(10));
+        assert!(retired.covers(&named("a"), Mono::from_nanos(9)));
+        assert!(!retired.covers(&named("a"), Mono::from_nanos(10)));
+        assert!(!retired.covers(&named("b"), Mono::from_nanos(9)));
+        assert_eq!(retired.last(&named("a")), Mono::from_nanos(10));
+        assert_eq!(retired.last(&named("b")), NEVER);
+        for nanos in 0..1_000 {
+            retired.note_all(only("c"), Mono::from_nanos(100 + nanos));
+        }
+        assert_eq!(retired.keys.lock().rules.len(), RULES_MAX);
+        assert!(
+            retired.covers(&named("a"), Mono::from_nanos(9)),
+            "it was pushed out and still holds"
+        );
     }
 
     #[test]

@@ -62,6 +62,9 @@ const CHECKS: &[(&str, &str, Check)] = &[
         check!(steering::admin_token_file()),
     ),
     ("gateway", "metrics", check!(steering::metrics())),
+    ("routes", "tags", check!(steering::tags())),
+    ("gateway", "observe_only", check!(steering::observe_only())),
+    ("routes", "observe_only", check!(steering::observe_only())),
     (
         "gateway",
         "identity_from_peers",

@@ -37,6 +37,13 @@ pub(super) struct Charge {
     bytes: u64,
 }
 
+impl Charge {
+    /// Charges the same scope for the place that takes the stead of this one.
+    pub(super) fn again(&self, bytes: u64) -> Self {
+        self.taken.charge(bytes)
+    }
+}
+
 impl Drop for Charge {
     fn drop(&mut self) {
         self.taken.bytes.fetch_sub(self.bytes, Ordering::Relaxed);

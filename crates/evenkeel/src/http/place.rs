@@ -79,6 +79,17 @@ impl Place {
         self
     }
 
+    /// Charges whoever was charged for the place whose stead it takes.
+    pub(super) fn charged_as(mut self, before: &Self) -> Self {
+        let bytes = self.bytes();
+        self.charge = before.charge.as_ref().map(|charge| Box::new(charge.again(bytes)));
+        self
+    }
+
+    pub(super) fn key(&self) -> &[u8] {
+        &self.key
+    }
+
     pub(super) fn is_of(&self, key: &[u8]) -> bool {
         *self.key == *key
     }

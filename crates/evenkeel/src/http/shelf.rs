@@ -24,6 +24,7 @@ use super::{behind::BehindShelf, budget::Budgets, key::UriKey, place::Place, she
 use crate::{
     behind::{Before, Beyond, Pins, Restored, is_pinned},
     memory::AlreadyHashed,
+    purge::{Concerns, KeyParts, Purge, Purged},
     retired::Retired,
 };
 
@@ -258,6 +259,57 @@ impl Shelf {
             }
         }
         is_here.then_some(restored)
+    }
+
+    /// Shows every copy with its key, one URI after the other, in no order; see [`Memory::each`](crate::Memory::each).
+    pub fn each(&self, mut show: impl FnMut(&KeyParts<'_>, &Arc<Shelved>)) {
+        for (_, place) in self.0.places.iter() {
+            if let Some(parts) = KeyParts::of(place.key()) {
+                place.copies().iter().for_each(|copy| show(&parts, copy));
+            }
+        }
+    }
+
+    /// Purges every copy of the URIs that are concerned where `also` holds of one of them, and what loads that are under
+    /// way may yet bring for such URIs: what attempts loaded that began up to `at`; see
+    /// [`Memory::purge`](crate::Memory::purge).
+    pub fn purge(
+        &self,
+        how: Purge,
+        at: Mono,
+        concerns: &Concerns,
+        also: impl Fn(&Shelved) -> bool,
+    ) -> Purged {
+        // The note comes first: a load that keeps its result in between then finds it.
+        self.0.retired.note_all(concerns.clone(), at);
+        let mut purged = Purged::default();
+        for (hash, found) in self.0.places.iter() {
+            purged.looked_at += 1;
+            let is_older = found.copies().iter().any(|copy| copy.began <= at);
+            if !is_older || !concerns.whole(found.key()) || !found.copies().iter().any(|copy| also(copy)) {
+                continue;
+            }
+            purged.purged += 1;
+            // What goes is dropped after the store's lock is left.
+            let mut gone = None;
+            drop(self.0.places.entry(&hash, None, |_, held| {
+                if !held.is_of(found.key()) {
+                    return EntryAction::Retain(());
+                }
+                let left = match how {
+                    Purge::Hard => held.after(at),
+                    Purge::Soft => held.expired(at),
+                };
+                if left.is_empty() {
+                    return EntryAction::Remove;
+                }
+                let left = left.charged_as(held);
+                gone = Some(std::mem::replace(held, Arc::new(left)));
+                EntryAction::Retain(())
+            }));
+            drop(gone);
+        }
+        purged
     }
 
     /// Returns when a URI was retired last.

@@ -44,6 +44,7 @@ use crate::{
     lent::Lent,
     memory::{Entry, FUTURE, Memory, Put},
     parked::park,
+    purge::Concerns,
     ticket::{Call, Permit},
 };
 use again::Repeat;
@@ -419,6 +420,14 @@ where
             flights.detach(&key);
         }
         Ok(())
+    }
+
+    /// Has calls for the keys that are concerned not join an attempt that is under way: what it brings was asked for
+    /// before a [purge](Memory::purge). Those who wait for it still get its answer.
+    pub fn detach(&self, concerns: &Concerns) {
+        if let Some(flights) = &self.inner.flights {
+            flights.detach_all(concerns);
+        }
     }
 
     /// Forces a mode on this guard, replacing any other hold on it. To steer every guard of one dependency, use

@@ -69,6 +69,18 @@ impl Asked {
 pub(super) struct Object(Map<String, Value>);
 
 impl Object {
+    /// Returns a truth value; false where there is none.
+    pub(super) fn flag(&self, key: &str) -> Result<bool, Refused> {
+        match self.0.get(key) {
+            None | Some(Value::Null) => Ok(false),
+            Some(Value::Bool(flag)) => Ok(*flag),
+            Some(other) => Err(Refused::because(
+                ProblemKind::BadRequest,
+                format!("{key} is {other}; write true or false"),
+            )),
+        }
+    }
+
     /// Returns a text; `None` where there is none, or null.
     pub(super) fn text(&self, key: &str) -> Result<Option<&str>, Refused> {
         match self.0.get(key) {

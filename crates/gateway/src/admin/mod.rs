@@ -10,6 +10,7 @@ mod asked;
 mod door;
 mod health;
 mod hold;
+mod purge;
 mod reload;
 mod reply;
 mod status;
@@ -86,6 +87,10 @@ pub const ENDPOINTS: &[Endpoint] = &[
     read("/holds", "the holds in force, with author, reason and end"),
     change("/hold", "puts a hold on a route or a dependency"),
     change("/release", "takes a hold off"),
+    change(
+        "/purge",
+        "takes copies out by URI, prefix, tag or route: softly, unless `hard` is said",
+    ),
     change(
         "/reset",
         "closes a breaker and lets traffic back from the first stage of the ramp",
@@ -188,6 +193,7 @@ impl Admin {
             ("POST", "/release") => hold::release(&self.current, asked).await,
             ("POST", "/reset") => hold::reset(&self.current, asked).await,
             ("POST", "/reload") => reload::reload(&self.current).await,
+            ("POST", "/purge") => purge::purge(&self.current, asked).await,
             // Unreachable while every row has an arm; a test asks for each.
             (_, _) => Err(Refused::nowhere(&[])),
         }

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use evenkeel::{Ending, Mono, Now, Reason, Rung, State, Wall};
+use evenkeel::{Counts, Ending, Mono, Now, Reason, Rung, State, Wall};
 use serde_json::{Value, json};
 
 use super::reply::Reply;
@@ -37,6 +37,7 @@ pub(super) fn show(current: &Current, started: Mono) -> Reply {
         "time": rfc3339(now.wall),
         "uptime_seconds": now.mono.since(started).as_secs(),
         "state": if process.is_stopping() { "stopping" } else { "ready" },
+        "observing": !app.observed.is_empty(),
         "routes": routes,
         "dependencies": dependencies,
         "holds": holds,
@@ -71,6 +72,10 @@ fn route(process: &Process, app: &App, name: &str, now: Now) -> Value {
         shown["reason"] = Value::from(episode.came.why(episode.mostly).map(Reason::as_str));
         shown["came_to"] = came(&episode.came);
     }
+    if let Some(observing) = app.observed.iter().find(|one| *one.name == *name) {
+        shown["state"] = Value::from("observing");
+        shown["would"] = would(&observing.counts());
+    }
     if minute.of(Ending::Answered(Rung::Stale)) > 0
         && let Some(route) = app.routes.iter().find(|route| &*route.name == name)
     {
@@ -102,6 +107,20 @@ fn came(came: &Came) -> Value {
         })
         .collect();
     json!({ "calls": came.calls, "degraded": came.degraded(), "by": by })
+}
+
+/// Writes what the calls of a route that only watches would have come to since it was loaded.
+fn would(counts: &[Counts]) -> Value {
+    let reasons = || std::iter::once(None).chain(Reason::ALL.into_iter().map(Some));
+    let pairs = Ending::ALL
+        .into_iter()
+        .flat_map(|ending| reasons().map(move |reason| (ending, reason)));
+    let counted = pairs.filter_map(|(ending, reason)| {
+        let count: u64 = counts.iter().map(|one| one.get(ending, reason)).sum();
+        let shown = json!({ "ending": word(ending), "reason": reason.map(Reason::as_str), "count": count });
+        (count > 0).then_some(shown)
+    });
+    counted.collect()
 }
 
 /// Returns the rung of an answer, else the ending.

@@ -10,6 +10,7 @@ mod files;
 mod hold;
 mod init;
 mod probe;
+mod purge;
 mod reload;
 mod remote;
 mod schema;

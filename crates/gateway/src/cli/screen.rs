@@ -24,6 +24,8 @@ pub(super) fn status(status: &Value) -> String {
             .filter(|route| route["since"].is_string())
             .map(|route| degraded(route, status)),
     );
+    let watched = routes.iter().filter(|route| route["state"] == "observing");
+    lines.extend(watched.map(observing));
     lines.extend(
         list(&status["holds"])
             .iter()
@@ -32,7 +34,7 @@ pub(super) fn status(status: &Value) -> String {
     lines.extend(dependencies(status));
     let well: Vec<String> = routes
         .iter()
-        .filter(|route| !route["since"].is_string() && route["state"] != "held")
+        .filter(|route| !route["since"].is_string() && route["state"] == "ok")
         .map(|route| text(&route["name"]))
         .collect();
     if !well.is_empty() {
@@ -101,6 +103,17 @@ fn degraded(route: &Value, status: &Value) -> String {
         ));
     }
     line
+}
+
+/// Writes what a route that only watches would have done.
+fn observing(route: &Value) -> String {
+    let name = route["name"].as_str().unwrap_or_default();
+    let minute = serde_json::json!({ "by": route["would"] });
+    let would: Vec<String> = by_ending(&minute)
+        .iter()
+        .map(|(word, count)| format!("{word} {count}"))
+        .collect();
+    format!(" OBSERVING {name:<14} would have been: {}", would.join(", "))
 }
 
 /// Adds up what the calls of a minute came to, the most frequent first.

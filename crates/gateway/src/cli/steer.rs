@@ -8,6 +8,7 @@ use clap::Subcommand;
 
 use super::{
     hold::{self, Because, Mode, What},
+    purge::{self, Selected},
     reload,
     remote::Reach,
     status,
@@ -89,6 +90,31 @@ Exit status: 0 released, 1 there was none, 2 nobody could be asked.")]
         #[command(flatten)]
         reach: Reach,
     },
+    /// Take copies out by URI, prefix, tag or route
+    #[command(after_help = "\
+Examples:
+  evenkeel purge http://shop.example/products/42
+  evenkeel purge --prefix /products/ --hard
+  evenkeel purge --tag product-42
+
+Softly, copies are no longer fresh and still there for failures: in an outage the old data is given as ever. Hard, they are
+gone: with the dependency down callers get the next rung, or 503.
+Exit status: 0 purged, also when nothing was there; 1 refused, 2 nobody could be asked.")]
+    Purge {
+        #[command(flatten)]
+        what: Selected,
+        /// The copies are gone, for failures too
+        #[arg(long, conflicts_with = "soft")]
+        hard: bool,
+        /// The copies are no longer fresh, and still there for failures; this is the default
+        #[arg(long)]
+        soft: bool,
+        /// Who [default: the user and the host]
+        #[arg(long)]
+        author: Option<String>,
+        #[command(flatten)]
+        reach: Reach,
+    },
     /// Close a breaker now, and let traffic back from the first stage of the ramp
     #[command(after_help = "\
 Examples:
@@ -120,6 +146,13 @@ impl Verb {
             } => hold::hold(&reach, &what, mode, &because, lasts.as_deref()),
             Self::Release { what, author, reach } => hold::release(&reach, &what, author.as_deref()),
             Self::Holds { reach } => hold::holds(&reach),
+            Self::Purge {
+                what,
+                hard,
+                soft: _,
+                author,
+                reach,
+            } => purge::run(&reach, &what, hard, author.as_deref()),
             Self::Reset { what, because, reach } => hold::reset(&reach, &what, &because),
         }
     }

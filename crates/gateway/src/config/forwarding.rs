@@ -37,10 +37,11 @@ pub(super) struct Forwarding {
 }
 
 /// Keys that mean something for reads alone, and why.
-const FOR_READS: [(&str, &str); 12] = [
+const FOR_READS: [(&str, &str); 13] = [
     ("ladder", "nothing may stand in for what is forwarded"),
     ("when_busy", "nothing may stand in for what is forwarded"),
     ("keep_if", "nothing of what is forwarded is kept"),
+    ("tags", "nothing of what is forwarded is kept"),
     ("scope", "nothing of what is forwarded is kept"),
     ("exact", "what is forwarded is always exact"),
     ("coalesce", "each request is forwarded by itself"),
@@ -223,6 +224,7 @@ mod tests {
             ("ladder", "[ { stale = \"60s\" } ]"),
             ("when_busy", "\"refuse\""),
             ("keep_if", "{ not_empty = true }"),
+            ("tags", "\"surrogate-key\""),
             ("scope", "[\"query:lang\"]"),
             ("exact", "true"),
             ("coalesce", "true"),

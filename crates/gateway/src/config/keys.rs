@@ -26,6 +26,7 @@ pub const GATEWAY: &[&str] = &[
     "state",
     "admin_token_file",
     "metrics",
+    "observe_only",
     "identity_from_peers",
     "watch",
 ];
@@ -137,6 +138,8 @@ pub const ROUTE: &[&str] = &[
     "override",
     "request_directives",
     "normalise",
+    "tags",
+    "observe_only",
 ];
 /// Keys of `match`.
 pub const MATCH: &[&str] = &["path", "host", "method", HEADER];

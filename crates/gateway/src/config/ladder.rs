@@ -70,6 +70,8 @@ impl Rung {
 pub(super) struct Known<'k> {
     pub(super) names: &'k [String],
     pub(super) read: &'k [Dependency],
+    /// Every route only watches that does not say otherwise.
+    pub(super) observe_only: bool,
 }
 
 impl Known<'_> {

@@ -282,6 +282,9 @@ fn read(reader: &mut Reader<'_>, document: &DeTable<'_>) -> Option<Contract> {
                 let known = ladder::Known {
                     names: &names,
                     read: &dependencies,
+                    observe_only: gateway
+                        .as_ref()
+                        .is_some_and(|gateway| gateway.steering.observe_only),
                 };
                 let route = route::read(known, &doors, &routes, fields);
                 if let Some(route) = &route {

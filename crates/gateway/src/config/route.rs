@@ -68,6 +68,10 @@ pub struct Route {
     pub caching: Option<Caching>,
     /// The cookies that have no influence on answers.
     pub ignored_cookies: IgnoredCookies,
+    /// The field with the tags by which its answers are purged.
+    pub tags: Option<http::HeaderName>,
+    /// It only watches: everything is forwarded, and it is counted what would have been done.
+    pub observe_only: bool,
     /// When copies answer although nothing has failed.
     pub refresh: RefreshRules,
 }
@@ -201,6 +205,7 @@ pub(super) fn read(
     let criticality = room::read_criticality(&mut fields);
     let caching = caching::read(&mut fields);
     let ignored_cookies = caching::ignored_cookies(&mut fields);
+    let tags = super::steering::tags(&mut fields);
     let keeps = caching.is_some() || ladder.iter().any(|rung| matches!(rung, Rung::Stale(_)));
     let is_read = forwarding.class == Class::Read;
     let refresh = if is_read {
@@ -215,6 +220,7 @@ pub(super) fn read(
             ladder.is_empty() && !coalesce && caching.is_none() && !keep_if.faults && is_read,
             "a ladder, `coalesce` or `freshness`",
         ),
+        ("tags", !keeps && is_read, "a stale rung or `freshness`"),
         (
             "keep_if",
             !keeps && !keep_if.faults && is_read,
@@ -262,6 +268,8 @@ pub(super) fn read(
         criticality,
         caching,
         ignored_cookies,
+        tags,
+        observe_only: fields.boolean("observe_only").unwrap_or(known.observe_only),
         refresh,
     };
     if is_named && let Err(found) = route.draft().check() {

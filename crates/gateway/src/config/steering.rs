@@ -4,6 +4,8 @@
 
 use std::{net::SocketAddr, path::PathBuf};
 
+use http::HeaderName;
+
 use super::{lints, reader::Fields};
 
 /// Settings of steering.
@@ -15,6 +17,8 @@ pub struct Steering {
     pub admin_token_file: Option<PathBuf>,
     /// Where metrics are read beside the administration port.
     pub metrics: Option<SocketAddr>,
+    /// Every route only watches, unless it says otherwise itself.
+    pub observe_only: bool,
 }
 
 pub(super) fn read(fields: &mut Fields<'_, '_>, admin: Option<SocketAddr>) -> Steering {
@@ -39,7 +43,23 @@ pub(super) fn read(fields: &mut Fields<'_, '_>, admin: Option<SocketAddr>) -> St
         state,
         admin_token_file,
         metrics,
+        observe_only: fields.boolean("observe_only").unwrap_or_default(),
     }
+}
+
+/// Reads the field with the tags of a route's answers.
+pub(super) fn tags(fields: &mut Fields<'_, '_>) -> Option<HeaderName> {
+    let text = fields.text("tags", "\"surrogate-key\"")?;
+    let name = HeaderName::from_bytes(text.as_bytes()).ok();
+    if name.is_none() {
+        fields.problem(
+            "tags",
+            &format!("{text:?}"),
+            "the name of a field of answers",
+            "write `tags = \"surrogate-key\"`, say",
+        );
+    }
+    name
 }
 
 /// Reads a path from the root: what a path is relative to differs from one way of starting to the next.

@@ -14,6 +14,7 @@ use super::{
     identity::{Personal, Told},
     labels,
     limits::Limits,
+    observing::Observing,
     passing::Passing,
     process::Process,
     protect::{AtGate, Gate},
@@ -41,6 +42,8 @@ pub struct App {
     pub(crate) routes: Vec<Arc<Route>>,
     /// What only forwards.
     pub(crate) passes: Vec<Arc<Passing>>,
+    /// What is only watched.
+    pub(crate) observed: Vec<Arc<Observing>>,
     /// What is decided before either.
     pub(crate) gates: Vec<Arc<Gate>>,
     /// What no client may say.
@@ -152,6 +155,11 @@ impl App {
             trusted: contract.gateway.trusted_peers.clone(),
             routes: served.list.iter().filter_map(|one| one.reads.clone()).collect(),
             passes: served.list.iter().filter_map(|one| one.passes.clone()).collect(),
+            observed: served
+                .list
+                .iter()
+                .filter_map(|one| one.observes.clone())
+                .collect(),
             gates: served.list.iter().filter_map(|one| one.gate.clone()).collect(),
             personal: Personal::of(contract),
             served,
@@ -354,6 +362,23 @@ fn serve(parts: Parts<'_>, before: Option<&Served>, common: &Common) -> Result<S
         gate,
     } = parts;
     let asked = (dependency, upstream);
+    let gated = before.and_then(|before| before.gate.as_deref());
+    let gate = gate
+        .map(|at| Gate::build(route, at, gated, common).map(Arc::new))
+        .transpose()?;
+    if route.observe_only {
+        let watched = before.and_then(|before| before.observes.as_deref());
+        let forwarded = before.and_then(|before| before.passes.as_deref());
+        let (forward, observing) = Observing::build((route, told), asked, (watched, forwarded), common)?;
+        return Ok(Served {
+            reads: None,
+            passes: Some(Arc::new(forward)),
+            observes: Some(Arc::new(observing)),
+            conditions: route.conditions.clone(),
+            // Watching opens nothing.
+            gate,
+        });
+    }
     let reads = match route.class {
         Class::Read => {
             let before = before.and_then(|before| before.reads.as_deref());
@@ -368,14 +393,12 @@ fn serve(parts: Parts<'_>, before: Option<&Served>, common: &Common) -> Result<S
         .passes()
         .then(|| Passing::build(route, dependency, upstream, forwarded, common))
         .transpose()?;
-    let gated = before.and_then(|before| before.gate.as_deref());
     Ok(Served {
         reads,
         passes: passes.map(Arc::new),
+        observes: None,
         conditions: route.conditions.clone(),
-        gate: gate
-            .map(|at| Gate::build(route, at, gated, common).map(Arc::new))
-            .transpose()?,
+        gate,
     })
 }
 

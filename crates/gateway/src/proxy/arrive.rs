@@ -27,9 +27,10 @@ use super::{
     cached::Cached,
     exchange::{Exchange, Handed},
     framing,
+    observing::Shadow,
     pass::Passed,
     peer::Peer,
-    route::Whose,
+    route::{Route, Whose},
     router::has_dot_segment,
     seat::Tried,
     served::{Nobody, Served},
@@ -122,10 +123,9 @@ pub(super) fn prepare(
     covered: Covered<'_>,
     arrived: Option<Mono>,
 ) -> Result<Asked, Refused> {
-    let bad = |detail: &str| Refused::because(ProblemKind::BadRequest, Some(detail.to_owned()));
     let Covered {
         served,
-        mut request,
+        request,
         authority,
     } = covered;
     let is_read = request.method == Method::GET || request.method == Method::HEAD;
@@ -139,7 +139,13 @@ pub(super) fn prepare(
                 app.served.keepers(&request)
             };
             let spent = arrived.map_or(Duration::ZERO, |at| app.engine().now().mono.since(at));
+            let shadow = served.observes.as_ref().and_then(|observing| {
+                Shadow::of(observing, &request, |route| {
+                    exchange(route, peer, request.clone(), &authority, arrived).ok()
+                })
+            });
             return Ok(Asked::Pass(Box::new(Passed {
+                shadow,
                 passing: Arc::clone(passing),
                 keepers,
                 request,
@@ -152,13 +158,25 @@ pub(super) fn prepare(
         // Nobody who does not take the method is found.
         (None, None) => return Err(Refused::because(ProblemKind::NoSuchRoute, None)),
     };
+    let (exchange, whose) = exchange(route, peer, request, &authority, arrived)?;
+    Ok(Asked::Read(exchange, whose))
+}
+
+/// Prepares the call of a read.
+fn exchange(
+    route: &Arc<Route>,
+    peer: &Arc<Peer>,
+    mut request: Parts,
+    authority: &HeaderValue,
+    arrived: Option<Mono>,
+) -> Result<(Arc<Exchange>, Whose), Refused> {
     let parts = route
         .scope_of(request.uri.path(), request.uri.query(), &request.headers)
         .map_err(|detail| Refused::because(ProblemKind::BadRequest, Some(detail)))?;
     let scheme = peer.scheme(&request.headers);
     let whose = Whose {
         scheme,
-        authority: authority::normalised(&authority, scheme),
+        authority: authority::normalised(authority, scheme),
         parts,
     };
     for name in &route.normalise {
@@ -175,7 +193,7 @@ pub(super) fn prepare(
         Some(cache) => {
             let is_void = |began| void.is_some_and(|places| route.is_void(places, began));
             let looked = Cached::look(cache, &route.data, &whose, &request, is_void);
-            Some(looked.map_err(|error| bad(&error.to_string()))?)
+            Some(looked.map_err(|error| Refused::because(ProblemKind::BadRequest, Some(error.to_string())))?)
         }
     };
     let exchange = Arc::new(Exchange {
@@ -194,7 +212,7 @@ pub(super) fn prepare(
         instead: None,
         alternate: OnceLock::new(),
     });
-    Ok(Asked::Read(exchange, whose))
+    Ok((exchange, whose))
 }
 
 /// Tells whether an `OPTIONS` request says that it goes no further (rule H13).

@@ -23,6 +23,11 @@ pub(super) fn version(route: &Route, rewrite: &Rewrite, told: &Told) -> String {
     format!("{:016x}", hash.0)
 }
 
+/// Returns the name of the route in what keys say of it: the name, and the version behind the last `@`.
+pub(super) fn route_of(guard: &str) -> &str {
+    guard.rsplit_once('@').map_or(guard, |(name, _)| name)
+}
+
 /// The hash of Fowler, Noll and Vo with 64 bits: the same in every process, which a store that outlives it needs.
 #[derive(Debug)]
 pub(crate) struct Fnv(pub(crate) u64);

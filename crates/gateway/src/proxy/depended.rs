@@ -63,7 +63,13 @@ pub(super) fn dependencies(
             }
             None => Upstream::new(dependency, engine, workers),
         };
-        if let Some(health) = &dependency.probe {
+        // What is only watched is asked nothing that clients do not ask.
+        let mut askers = contract
+            .routes
+            .iter()
+            .filter(|route| route.from == dependency.name);
+        let is_watched = askers.all(|route| route.observe_only);
+        if let Some(health) = dependency.probe.as_ref().filter(|_| !is_watched) {
             builder = builder.probe_with(health::probe(dependency, health, &upstream));
         }
         if let Some(permits) = dependency.concurrency {

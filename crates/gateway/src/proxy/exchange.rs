@@ -35,6 +35,7 @@ use super::{
     keep::{self, Received, Verdict, Why},
     peer::Peer,
     pieces::Pieces,
+    purging,
     route::Route,
     seat::{CameTo, Tried},
     since::Place,
@@ -290,6 +291,9 @@ impl Exchange {
         } else {
             verdict.shared
         };
+        let tagged = self.route.tags.as_ref().filter(|_| shared.is_some());
+        // Before the contract's changes: a tag that clients do not see is one all the same.
+        let tags = tagged.and_then(|field| purging::tags(&head.headers, field));
         let headers = self.answered(head);
         // What goes into the store or to several callers is copied out of the connection's buffers.
         let (stored, body, original) = if shared.is_some() {
@@ -305,6 +309,7 @@ impl Exchange {
             terms: verdict.terms,
             lifetime: verdict.lifetime,
             shared,
+            tags: tags.map(String::into_boxed_str),
             began: self.began.get().copied(),
         });
         *self.handed.lock() = Handed {
@@ -342,7 +347,7 @@ impl Exchange {
     }
 
     /// Judges a complete answer as it was received.
-    fn judge(&self, head: &response::Parts, worth: Result<(), Unworthy>) -> Verdict {
+    pub(super) fn judge(&self, head: &response::Parts, worth: Result<(), Unworthy>) -> Verdict {
         let wanted = self.route.keeps || self.route.coalesces;
         let is_answer = Class::of_status(head.status.as_u16()) == Class::Answer;
         if !wanted || !is_answer || self.request.method == Method::HEAD {

@@ -28,6 +28,7 @@ use super::{
     cached::Cached,
     exchange::Exchange,
     gate,
+    observing::Shadow,
     outbound::Outbound,
     peer::Peer,
     refuse, repeat,
@@ -114,16 +115,22 @@ async fn answer(
             upload::leave(body, is_expecting);
             return answered;
         }
-        Ok(Asked::Pass(passed)) => {
+        Ok(Asked::Pass(mut passed)) => {
+            let watching = passed.shadow.take().map(Shadow::begin);
             let retires = !passed.keepers.is_empty();
             let answered = passed.answer(body, &app.process.labels).await;
             if let Some(store) = app.process.store.get().filter(|_| retires) {
                 store.settled().await;
             }
-            return match answered {
-                Ok((response, came_to)) => (response, Some(came_to)),
-                Err((kind, detail)) => (misdirected(app, kind, Some(detail)), None),
-            };
+            match answered {
+                Ok((mut response, came_to)) => {
+                    if let Some(watching) = watching {
+                        watching.came(&mut response);
+                    }
+                    return (response, Some(came_to));
+                }
+                Err((kind, detail)) => return (misdirected(app, kind, Some(detail)), None),
+            }
         }
         Ok(Asked::Options) => refuse::options(),
         Err(Refused { kind, detail, allow }) => {
@@ -233,9 +240,6 @@ fn ended(
         .as_ref()
         .map(|_| CameTo::of(&exchange.route.name, &end));
     exchange.note_end(&end);
-    if let Ok(answer) = &end {
-        exchange.route.note_age(answer);
-    }
     let mut response = respond(exchange, end, &app.process.labels);
     if exchange.repeats() {
         repeat::mark(&mut response);
@@ -262,7 +266,7 @@ impl Exchange {
     /// Tells whether what is held, or was fetched for somebody else just now, may be given to this request.
     ///
     /// Asked on every rung that gives a copy: identity (C12, cookies) and `Vary` (C13).
-    fn may_be_given(&self, held: &Reply) -> bool {
+    pub(super) fn may_be_given(&self, held: &Reply) -> bool {
         match held {
             Reply::Whole(whole) => self.may_be_given_whole(whole),
             Reply::Streamed(..) | Reply::Cached(..) | Reply::Default(_) => false,

@@ -42,6 +42,9 @@ impl Exchange {
             && let Some(limit) = self.limit_of(&answer.value)
         {
             self.route.seen.ages.note(age, limit);
+            if let Some(observed) = answer.observed {
+                self.route.oldest.note(observed, limit);
+            }
         }
     }
 

@@ -7,9 +7,7 @@ use std::{
     time::Duration,
 };
 
-use evenkeel::{Answer, Mono, Rung, Wall, http::HttpCache};
-
-use super::{route::Route, trouble::Trouble, whole::Reply};
+use evenkeel::{Mono, Wall};
 
 /// The copies that were given lately: for the half minute under way and the one before.
 #[derive(Debug)]
@@ -49,17 +47,15 @@ impl Default for Oldest {
 
 impl Oldest {
     /// Notes that a copy observed then is given, which may be given for as long as `limit` from there.
-    pub(super) fn note(&self, observed: Wall, limit: Option<Duration>) {
+    pub(super) fn note(&self, observed: Wall, limit: Duration) {
         let half = &self.halves[self.now.load(Ordering::Relaxed) & 1];
         let observed = observed.as_nanos();
         // Most are not the oldest, and reading does not take the line from other threads.
         if observed < half.observed.load(Ordering::Relaxed) {
             half.observed.fetch_min(observed, Ordering::Relaxed);
         }
-        let limit = limit.and_then(|limit| i64::try_from(limit.as_nanos()).ok());
-        if let Some(ends) = limit.map(|limit| observed.saturating_add(limit))
-            && ends < half.ends.load(Ordering::Relaxed)
-        {
+        let ends = observed.saturating_add(i64::try_from(limit.as_nanos()).unwrap_or(NONE));
+        if ends < half.ends.load(Ordering::Relaxed) {
             half.ends.fetch_min(ends, Ordering::Relaxed);
         }
     }
@@ -91,32 +87,6 @@ impl Oldest {
     }
 }
 
-impl Route {
-    /// Notes how old a copy is that is given in place of a live answer.
-    pub(super) fn note_age(&self, answer: &Answer<Reply, Trouble>) {
-        if answer.rung != Rung::Stale {
-            return;
-        }
-        let Some(observed) = answer.observed else { return };
-        let least = |one: Option<Duration>, other: Option<Duration>| one.into_iter().chain(other).min();
-        let limit = match &answer.value {
-            Reply::Whole(whole) => least(self.guard.contract().ladder().max_age(), whole.terms.own_limit),
-            Reply::Cached(copy, _) => {
-                let facts = copy.facts();
-                let window = facts.facts.directives.stale_if_error;
-                let own = window.map(|window| facts.lifetime.span().saturating_add(window));
-                let rules = self.cache.as_ref().map(HttpCache::rules);
-                least(
-                    least(rules.and_then(|rules| rules.stale_age), own),
-                    rules.and_then(|rules| rules.age_cap),
-                )
-            }
-            Reply::Streamed(..) | Reply::Default(_) => None,
-        };
-        self.oldest.note(observed, limit);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -128,13 +98,13 @@ mod tests {
         let at = |seconds| Mono::ORIGIN.after(Duration::from_secs(seconds));
         oldest.turn(at(0));
         assert_eq!(oldest.read(), (None, None));
-        oldest.note(wall(100), Some(Duration::from_secs(60)));
-        oldest.note(wall(90), None);
-        oldest.note(wall(120), Some(Duration::from_secs(10)));
+        oldest.note(wall(100), Duration::from_secs(60));
+        oldest.note(wall(90), Duration::MAX);
+        oldest.note(wall(120), Duration::from_secs(10));
         assert_eq!(oldest.read(), (Some(wall(90)), Some(wall(130))));
         oldest.turn(at(29));
         oldest.turn(at(30));
-        oldest.note(wall(110), None);
+        oldest.note(wall(110), Duration::MAX);
         assert_eq!(oldest.read(), (Some(wall(90)), Some(wall(130))));
         oldest.turn(at(60));
         assert_eq!(oldest.read(), (Some(wall(110)), None));

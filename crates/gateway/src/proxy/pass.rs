@@ -27,6 +27,7 @@ use super::{
     framing::{self, Asked},
     identity::Personal,
     labels::Labels,
+    observing::Shadow,
     outbound::Outbound,
     passing::Passing,
     peer::Peer,
@@ -49,6 +50,8 @@ pub(super) struct Passed {
     pub(super) peer: Arc<Peer>,
     /// The routes whose copies a write may make wrong.
     pub(super) keepers: Vec<Arc<Route>>,
+    /// What the route would do, where it only watches.
+    pub(super) shadow: Option<Shadow>,
     /// What no client may say in trailers either.
     pub(super) personal: Personal,
     /// The longest wait for each step of the upstream.
@@ -132,7 +135,13 @@ impl Passed {
             Ok(answer) => shared.passed_on(answer.value, labels),
             Err(end) => match (end.ending, &end.cause) {
                 (Ending::Failed, Some(Trouble::ErrorAnswer(status, ..))) => shared.passed_on(*status, labels),
-                _ => shared.unanswered(&end),
+                _ => {
+                    let mut response = shared.unanswered(&end);
+                    if let Some(trouble) = end.cause.filter(|_| passing.is_quiet) {
+                        response.extensions_mut().insert(trouble);
+                    }
+                    response
+                }
             },
         };
         Ok((response, came_to))
@@ -284,7 +293,9 @@ impl Shared {
         let mut response = Response::new(body);
         *response.status_mut() = status;
         *response.headers_mut() = headers;
-        labels.passed(&self.asked.request.method, response.headers_mut());
+        if !self.asked.passing.is_quiet {
+            labels.passed(&self.asked.request.method, response.headers_mut());
+        }
         response
     }
 

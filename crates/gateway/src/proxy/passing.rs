@@ -29,7 +29,9 @@ pub(crate) struct Passing {
     pub(super) max_request_body: u64,
     /// The longest wait for the upstream: to take a piece of the request, or to answer all of it.
     pub(super) wait: Duration,
-    deadline: Duration,
+    /// Answers are passed on without a word of the gateway's: it only watches.
+    pub(super) is_quiet: bool,
+    pub(super) deadline: Duration,
     turns: AtomicU32,
 }
 
@@ -67,6 +69,7 @@ impl Passing {
             via: common.via.clone(),
             max_request_body: route.max_request_body,
             wait: timeout.min(route.deadline),
+            is_quiet: false,
             deadline: route.deadline,
             turns: AtomicU32::new(0),
         })

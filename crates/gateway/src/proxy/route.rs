@@ -106,6 +106,8 @@ pub(crate) struct Route {
     /// Its dependency is asked once more after a failure.
     pub(super) retries: bool,
     pub(super) keep_if: KeepIf,
+    /// The field with the tags of its answers.
+    pub(super) tags: Option<HeaderName>,
     pub(super) max_body: usize,
     /// Its use of the shelf; `None` where it always asks.
     pub(crate) cache: Option<HttpCache>,
@@ -235,6 +237,7 @@ impl Route {
             exercises: route.exercise.is_some(),
             retries,
             keep_if: route.keep_if.clone(),
+            tags: route.tags.clone(),
             max_body: route.max_body,
             cache,
             normalise: route

@@ -7,7 +7,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use evenkeel::Counts;
 use http::{HeaderValue, Method, request::Parts};
 
-use super::{authority, passing::Passing, protect::Gate, route::Route, router::Router};
+use super::{authority, observing::Observing, passing::Passing, protect::Gate, route::Route, router::Router};
 use crate::config::Conditions;
 
 /// What a route does with requests: with GET and HEAD where it reads, with all others where it forwards. One of the
@@ -16,6 +16,8 @@ use crate::config::Conditions;
 pub(super) struct Served {
     pub(super) reads: Option<Arc<Route>>,
     pub(super) passes: Option<Arc<Passing>>,
+    /// What it would do, where it only watches: then everything is forwarded.
+    pub(super) observes: Option<Arc<Observing>>,
     pub(super) conditions: Conditions,
     /// Who decides first, if anybody does.
     pub(super) gate: Option<Arc<Gate>>,

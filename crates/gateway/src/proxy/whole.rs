@@ -56,6 +56,8 @@ pub(crate) struct Whole {
     pub(crate) lifetime: Option<Duration>,
     /// What has to hold for a request to be given it; `None` if it may not be kept nor shared at all.
     pub(crate) shared: Option<Shared>,
+    /// The tags that it can be purged by, as its origin wrote them.
+    pub(crate) tags: Option<Box<str>>,
     /// When the attempt began that brought it, where that matters beyond its age.
     pub(crate) began: Option<Mono>,
 }
@@ -140,7 +142,8 @@ impl Whole {
             .shared
             .as_ref()
             .map_or(0, |shared| shared.variant.key().len());
-        mem::size_of::<Self>() + fields + variant + self.body.len()
+        let tags = self.tags.as_ref().map_or(0, |tags| tags.len());
+        mem::size_of::<Self>() + fields + variant + tags + self.body.len()
     }
 }
 

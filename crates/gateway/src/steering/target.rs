@@ -115,6 +115,10 @@ impl Target {
                         &app.route_names(),
                     ));
                 }
+                if app.observed.iter().any(|one| *one.name == **name) {
+                    let detail = format!("{self} is only watched (`observe_only`): nothing is held there");
+                    return Err(Refusal::NotPermitted(detail));
+                }
                 if hold.mode == HoldMode::StaleOnly || hold.mode == HoldMode::DefaultOnly {
                     self.has_rung(reads, hold.mode)?;
                 }

@@ -22,6 +22,11 @@ pub(super) const PASSES: Series = counter(
     &["route", "ending", "reason"],
     "What requests came to that are only forwarded; each is counted exactly once, and in no other series",
 );
+pub(super) const OBSERVED: Series = counter(
+    "evenkeel_observed",
+    &["route", "would", "reason"],
+    "What requests would have come to on routes that only watch; in truth each was forwarded",
+);
 pub(super) const PROTECT: Series = counter(
     "evenkeel_protect",
     &["route", "authority", "decision", "reason"],
@@ -297,6 +302,7 @@ pub(super) const BUILD_INFO: Series = gauge(
 pub const ALL: &[Series] = &[
     CALLS,
     PASSES,
+    OBSERVED,
     PROTECT,
     SKIPPED,
     EXERCISES,

@@ -11,18 +11,43 @@ async fn bench(top: &str) -> Bench {
     Bench::start(&contract_with(origin.address, top, "", "")).await
 }
 
-async fn hold(bench: &Bench, token: &str) -> (u16, String) {
-    let admin = bench.gateway.admin_address();
-    let body = "{\"route\":\"r\",\"mode\":\"forced-off\",\"reason\":\"x\",\"by\":\"ana\"}";
-    let mut client = Client::connect(admin).await;
+async fn change(bench: &Bench, path: &str, token: &str, body: &str) -> (u16, String) {
+    let mut client = Client::connect(bench.gateway.admin_address()).await;
     client
         .send(&format!(
-            "POST /hold HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {token}\r\ncontent-length: {}\r\n\r\n{body}",
+            "POST {path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {token}\r\ncontent-length: {}\r\n\r\n{body}",
             body.len()
         ))
         .await;
     let answer = client.answer(false).await;
     (answer.status, answer.text())
+}
+
+async fn hold(bench: &Bench, token: &str) -> (u16, String) {
+    let body = "{\"route\":\"r\",\"mode\":\"forced-off\",\"reason\":\"x\",\"by\":\"ana\"}";
+    change(bench, "/hold", token, body).await
+}
+
+/// Without it a tag names nothing; with it whatever carries it.
+pub(crate) async fn tags() {
+    let origin = Origin::always(Reply::ok("x").header("cache-tag", "one,two")).await;
+    for (key, status) in [
+        ("", 404),
+        ("tags = \"surrogate-key\"", 200),
+        ("tags = \"cache-tag\"", 200),
+    ] {
+        let route = format!("ladder = [ {{ stale = \"60s\" }} ]\n{key}");
+        let bench = Bench::start(&contract_with(origin.address, "", "", &route)).await;
+        bench.get("/r/1").await;
+        let body = "{\"tag\":\"two\",\"by\":\"ana\"}";
+        let (got, said) = change(&bench, "/purge", &made(&bench), body).await;
+        assert_eq!(got, status, "{key}: {said}");
+        assert_eq!(
+            said.contains("\"snapshots\":1"),
+            key.contains("cache-tag"),
+            "{key}: {said}"
+        );
+    }
 }
 
 fn made(bench: &Bench) -> String {
@@ -76,4 +101,21 @@ pub(crate) async fn metrics() {
     let address = with.gateway.metrics_address().unwrap();
     let answer = get_admin(address, "gw.example", "/metrics").await;
     assert!(answer.text().contains("evenkeel_build_info"));
+}
+
+/// With it an error passes through that a ladder would have hidden; a route can say otherwise, both ways.
+pub(crate) async fn observe_only() {
+    for (gateway, route, status) in [
+        ("", "", 200),
+        ("observe_only = true", "", 503),
+        ("", "observe_only = true", 503),
+        ("observe_only = true", "observe_only = false", 200),
+    ] {
+        let origin = Origin::always(Reply::ok("x")).await;
+        let route = format!("ladder = [ {{ stale = \"60s\" }} ]\n{route}");
+        let bench = Bench::start(&contract_with(origin.address, gateway, "", &route)).await;
+        bench.get("/r/1").await;
+        origin.now(Reply::status(503));
+        assert_eq!(bench.get("/r/1").await.status, status, "{gateway} {route}");
+    }
 }

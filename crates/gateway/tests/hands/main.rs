@@ -4,6 +4,8 @@
 mod holds;
 #[path = "../e2e/kit.rs"]
 mod kit;
+mod observes;
 mod pages;
 mod process;
+mod purges;
 mod status;

@@ -75,6 +75,9 @@ impl Running {
             );
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
+        // Its port is open before everything is ready behind it; an answer comes after that.
+        let live = crate::kit::get_admin(admin, "localhost", "/livez").await;
+        assert_eq!(live.status, 200);
         running
     }
 

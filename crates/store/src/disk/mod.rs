@@ -178,7 +178,7 @@ impl SnapshotStore for Disk {
 
     fn purge(&self, purge: Purge, how: PurgeHow, order: Order, done: Done<u64>) {
         self.shared.urge(Urgent {
-            what: What::Purge(purge, how),
+            what: What::Purge(purge, how, Arc::default()),
             order,
             done: Some(done),
         });

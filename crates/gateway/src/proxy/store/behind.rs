@@ -70,7 +70,9 @@ impl BehindShelf for Store {
 
     fn kept(&self, key: &UriKey, copies: &[Arc<Shelved>], takes_away: bool, turn: u64) {
         let order = Order { turn, started: None };
-        match shelved::encode(key, copies).filter(|record| !self.personal.has(&record.marks.route)) {
+        match shelved::encode(key, copies, &self.personal.fields())
+            .filter(|record| !self.personal.has(&record.marks.route))
+        {
             Some(record) => self.put(Record { order, ..record }, takes_away),
             None => {
                 self.private.fetch_add(1, Ordering::Relaxed);

@@ -6,6 +6,8 @@ use evenkeel::{KeyParts, Mono};
 use evenkeel_core::store::{Body, Marks, Order, Record, Stamp};
 use evenkeel_http::facts::StoredFacts;
 
+use super::super::data;
+
 /// Which of the two stores in memory a snapshot belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -54,13 +56,22 @@ pub(super) fn of(kind: Kind, whole: &[u8]) -> Option<(Vec<u8>, Marks)> {
         scope.extend_from_slice(part.as_bytes());
     }
     let marks = Marks {
-        route: parts.name.to_owned(),
+        route: data::route_of(parts.guard).to_owned(),
         uri: format!("{scheme}://{authority}{}", String::from_utf8_lossy(parts.key)),
         scope,
         tags: Vec::new(),
     };
     Some((key(kind, whole), marks))
 }
+
+/// Reads the tags that an answer has: parted by blanks or commas, whoever's habit it is.
+pub(super) fn tags(text: &str) -> Vec<String> {
+    let words = text.split([' ', '\t', ',']).filter(|word| !word.is_empty());
+    words.take(TAGS_MAX).map(str::to_owned).collect()
+}
+
+/// More tags of one answer are not written; such an answer is purged by its URI.
+const TAGS_MAX: usize = 256;
 
 /// Makes a record whose order and times are still to be said.
 pub(super) fn record(key: Vec<u8>, marks: Marks, facts: Vec<u8>, body: Body) -> Record {

@@ -22,6 +22,7 @@ use std::{
     sync::{
         Arc, OnceLock,
         atomic::{AtomicU64, Ordering},
+        mpsc,
     },
     time::Duration,
 };
@@ -29,6 +30,7 @@ use std::{
 use evenkeel::{Engine, Memory, Mono, Now, http::Shelf};
 use evenkeel_core::store::{NotTaken, Purge, PurgeHow, SnapshotStore as _, Stamp, StoreError, StoreStats};
 use evenkeel_store::{Disk, DiskCounts, DiskEvent, DiskOptions};
+use http::HeaderName;
 use parking_lot::RwLock;
 use tokio::{sync::oneshot, time::timeout};
 
@@ -70,12 +72,20 @@ pub(crate) struct StoreSlot {
 /// The routes whose copies are for memory alone, because their scope names who asked. What makes such copies void is not
 /// written down, and a file is read by more people than memory is. Once in it a name stays for as long as the process.
 #[derive(Debug, Default)]
-struct Personal(RwLock<BTreeSet<String>>);
+struct Personal {
+    routes: RwLock<BTreeSet<String>>,
+    /// The fields that answers have their tags in, of all routes.
+    fields: RwLock<Arc<[HeaderName]>>,
+}
 
 impl Personal {
     fn has(&self, route: &str) -> bool {
-        let routes = self.0.read();
+        let routes = self.routes.read();
         !routes.is_empty() && routes.contains(route)
+    }
+
+    fn fields(&self) -> Arc<[HeaderName]> {
+        Arc::clone(&self.fields.read())
     }
 }
 
@@ -85,7 +95,8 @@ impl StoreSlot {
         self.store.get()
     }
 
-    /// Takes note of the routes of a contract whose copies are for memory alone; before any of them is asked.
+    /// Takes note of the routes of a contract whose copies are for memory alone, and of the fields with tags; before any of
+    /// them is asked.
     pub(crate) fn keep_out(&self, contract: &config::Contract) {
         let personal = contract.routes.iter().filter(|route| {
             route
@@ -94,9 +105,16 @@ impl StoreSlot {
                 .any(|part| matches!(part, config::ScopePart::Identity(..)))
         });
         self.personal
-            .0
+            .routes
             .write()
             .extend(personal.map(|route| route.name.clone()));
+        let fields: BTreeSet<String> = contract
+            .routes
+            .iter()
+            .filter_map(|route| Some(route.tags.as_ref()?.as_str().to_owned()))
+            .collect();
+        let fields = fields.iter().filter_map(|name| name.parse().ok());
+        *self.personal.fields.write() = fields.collect();
     }
 
     /// Starts the store of a contract and puts it behind what memory keeps.
@@ -184,17 +202,14 @@ impl Store {
         }
     }
 
-    /// Takes away, or softens, what a purge concerns, and returns how many snapshots that were, once it is durable.
-    ///
-    /// # Errors
-    /// When that cannot be said: the removal is tried again until it works, or the process ends.
-    #[expect(dead_code, reason = "for the commands that purge")]
-    pub(crate) async fn purge(&self, purge: Purge, how: PurgeHow) -> Result<u64, StoreError> {
-        let (tell, told) = oneshot::channel();
+    /// Begins to take away, or to soften, what a purge concerns: it is not given any more. What is returned tells how many
+    /// copies that were, once it is durable.
+    pub(crate) fn purge(&self, purge: Purge, how: PurgeHow) -> mpsc::Receiver<Result<u64, StoreError>> {
+        let (tell, told) = mpsc::channel();
         let order = self.order(Some(self.engine.now().mono));
         self.disk
             .purge(purge, how, order, Box::new(move |purged| drop(tell.send(purged))));
-        told.await.unwrap_or(Err(StoreError::Closed))
+        told
     }
 
     /// Writes what waits, for as long as `at_most`, and lets go of the file.

@@ -37,7 +37,8 @@ pub(super) fn encode(key: &[u8], reply: &Reply, entry: &Entry) -> Option<Record>
         out.span(span);
     }
     out.yes_or_no(entry.stale_forbidden);
-    let (key, marks) = marks::of(Kind::Plain, key)?;
+    let (key, mut marks) = marks::of(Kind::Plain, key)?;
+    marks.tags = whole.tags.as_deref().map(marks::tags).unwrap_or_default();
     let mut record = marks::record(key, marks, out.0, Body::of(whole.body.clone()));
     record.stamp = Stamp {
         // What lies ahead stays ahead, also when its time has come.
@@ -79,6 +80,7 @@ pub(super) fn decode(record: &Record, times: Times) -> Option<(Reply, Entry)> {
         class: Class::Answer,
         // It is nobody's own, so no later refusal or write makes it void.
         began: None,
+        tags: (!record.marks.tags.is_empty()).then(|| record.marks.tags.join(" ").into()),
         status,
         headers,
         body: Bytes::copy_from_slice(record.body.bytes()),

@@ -11,9 +11,10 @@ use evenkeel::{
 };
 use evenkeel_core::store::{Body, Record, Stamp};
 use evenkeel_http::{dates::HttpDate, lifetime::Lifetime, stored::StoredCopy};
-use http::StatusCode;
+use http::{HeaderName, StatusCode};
 
 use super::{
+    super::purging,
     Times,
     bytes::{In, Out},
     marks::{self, Kind},
@@ -31,8 +32,8 @@ impl AsRef<[u8]> for Joined {
     }
 }
 
-/// Writes the copies of a URI; `None` if none of them may be written.
-pub(super) fn encode(key: &UriKey, copies: &[Arc<Shelved>]) -> Option<Record> {
+/// Writes the copies of a URI, with the tags that they have in these fields; `None` if none of them may be written.
+pub(super) fn encode(key: &UriKey, copies: &[Arc<Shelved>], fields: &[HeaderName]) -> Option<Record> {
     let all: Vec<ShelvedParts> = copies
         .iter()
         .map(|copy| copy.to_parts())
@@ -85,7 +86,18 @@ pub(super) fn encode(key: &UriKey, copies: &[Arc<Shelved>]) -> Option<Record> {
                 .collect(),
         )),
     };
-    let (store_key, marks) = marks::of(Kind::Shelved, key.as_bytes())?;
+    let (store_key, mut marks) = marks::of(Kind::Shelved, key.as_bytes())?;
+    marks.tags = all
+        .iter()
+        .flat_map(|parts| {
+            fields
+                .iter()
+                .filter_map(|field| purging::tags(&parts.headers, field))
+        })
+        .flat_map(|text| marks::tags(&text))
+        .collect();
+    marks.tags.sort();
+    marks.tags.dedup();
     let mut record = marks::record(store_key, marks, out.0, body);
     record.stamp = stamp;
     Some(record)

@@ -118,6 +118,7 @@ impl Draws {
         let whole = Whole {
             class: Class::Answer,
             began: None,
+            tags: self.yes().then(|| "one two".into()),
             status: StatusCode::from_u16(200 + u16::try_from(self.below(300)).unwrap()).unwrap(),
             headers: self.fields(),
             body: self.body(),
@@ -195,7 +196,7 @@ fn a_snapshot_comes_back_as_it_was() {
             (one.status, &one.headers, &one.body),
             (other.status, &other.headers, &other.body)
         );
-        assert_eq!(one.lifetime, other.lifetime);
+        assert_eq!((one.lifetime, &one.tags), (other.lifetime, &other.tags));
         let (one, other) = (one.shared.as_ref().unwrap(), other.shared.as_ref().unwrap());
         assert_eq!((one.facts, &one.variant), (other.facts, &other.variant));
         assert_eq!(
@@ -219,7 +220,7 @@ fn the_copies_of_a_uri_come_back_as_they_were() {
             .map(|parts| Arc::new(Shelved::of_parts(parts)))
             .collect();
         let key = key().with_budget("/cart?page=2");
-        let record = shelved::encode(&key, &copies).unwrap();
+        let record = shelved::encode(&key, &copies, &[]).unwrap();
         let (again, decoded) = shelved::decode(&record, times()).unwrap();
         assert_eq!(again, key);
         assert_eq!(decoded.len(), copies.len());
@@ -271,7 +272,7 @@ fn what_is_one_callers_own_is_not_written_and_not_read() {
         let mut parts = draws.shelved();
         parts.facts.facts = facts;
         let copy = Arc::new(Shelved::of_parts(parts));
-        assert_eq!(shelved::encode(&key(), &[copy]).is_none(), is_own);
+        assert_eq!(shelved::encode(&key(), &[copy], &[]).is_none(), is_own);
     }
 }
 
@@ -283,7 +284,7 @@ fn no_bytes_make_reading_fail_and_none_that_were_changed_are_more_than_they_were
         let plain_record = plain::encode(key().as_bytes(), &reply, &entry).unwrap();
         let parts = draws.shelved();
         let copies = [Arc::new(Shelved::of_parts(parts))];
-        let shelved_record = shelved::encode(&key(), &copies).unwrap();
+        let shelved_record = shelved::encode(&key(), &copies, &[]).unwrap();
         for record in [plain_record, shelved_record] {
             for _ in 0..40 {
                 let mut broken = record.clone();

@@ -5,6 +5,7 @@
 mod contract;
 mod dependencies;
 mod gateway;
+mod observed;
 mod out;
 mod own;
 mod reach;
@@ -69,6 +70,7 @@ impl Collector for Source {
         let mut out = Out::new(encoder);
         scrape.calls(&mut out)?;
         scrape.passes(&mut out)?;
+        scrape.observed(&mut out)?;
         super::protection::write(&scrape.app, &mut out)?;
         scrape.dependencies(&mut out)?;
         scrape.gateway(&mut out)?;

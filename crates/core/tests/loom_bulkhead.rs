@@ -120,3 +120,22 @@ fn a_caller_who_is_alone_at_its_bulkheads_is_not_refused_by_a_stranger() {
         assert_eq!(granted, [Ok(()), Ok(())]);
     });
 }
+
+/// A limit is lowered while callers come: whoever got in before stays, and nobody comes in beside too many.
+#[test]
+fn a_limit_that_is_lowered_lets_nobody_in_beside_as_many_as_it_allows() {
+    loom::model(|| {
+        let bulkhead = Arc::new(Bulkhead::new(2));
+        let other = Arc::clone(&bulkhead);
+        let lowering = thread::spawn(move || other.set_limit(1));
+        let granted = [bulkhead.acquire(), bulkhead.acquire()];
+        lowering.join().expect("no thread of the model breaks");
+        assert!(granted[0], "one is allowed by either limit");
+        assert!(!bulkhead.acquire(), "one or two are in, and one is the limit");
+        for _ in granted.into_iter().filter(|granted| *granted) {
+            bulkhead.release();
+        }
+        assert_eq!(bulkhead.in_use(), 0);
+        assert!(bulkhead.acquire() && !bulkhead.acquire());
+    });
+}

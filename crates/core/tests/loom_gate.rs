@@ -304,3 +304,51 @@ fn e10_a_late_failure_of_an_older_generation_is_not_in_the_ring() {
         }
     });
 }
+
+/// Calls by the rules of before and by those of now fail at the same gate.
+#[test]
+fn a_gate_and_its_successor_trip_once_together() {
+    model(|| {
+        let old = Arc::new(Gate::new(&rules(Some(3), None)));
+        let new = Arc::new(old.succeeded_by(&rules(Some(2), None)));
+        let (before, now) = (admitted(&old, NOW), admitted(&new, NOW));
+        let other = Arc::clone(&new);
+        let late = thread::spawn(move || other.failed(Lane::new(1), NOW, now));
+        let first = old.failed(Lane::new(0), NOW, before);
+        let second = late.join().expect("no thread of the model breaks");
+        let trips = [&first, &second]
+            .into_iter()
+            .filter(|trip| trip.is_some())
+            .count();
+        // Whichever comes second finds one before it: two are enough for the new rules, and not for the old ones.
+        let is_open = new.state() == State::Open;
+        assert_eq!((trips == 1, old.state()), (is_open, new.state()));
+        assert_eq!(is_open, second.is_some(), "only the new rules can have opened it");
+    });
+}
+
+/// The window of the successor begins while a failure opens the gate that both share.
+#[test]
+fn a_successor_that_begins_while_the_gate_opens_counts_once_it_has_closed() {
+    model(|| {
+        let old = Arc::new(Gate::new(&rules(Some(1), None)));
+        let new = old.succeeded_by(&rules(None, last(2)));
+        let generation = admitted(&old, NOW);
+        let failing = Arc::clone(&old);
+        let tripped = thread::spawn(move || failing.failed(Lane::new(0), NOW, generation));
+        new.follow();
+        let trip = tripped
+            .join()
+            .expect("no thread of the model breaks")
+            .expect("one failure is enough");
+        let mut recovery = Recovery::new(rules(None, last(2)), 1);
+        assert!(recovery.tripped(&new, trip, NOW).is_some());
+        let due = NOW.after(Duration::from_millis(1));
+        let (probe, _) = recovery.probe(&new, due, Asker::Traffic);
+        let probe = probe.expect("it is due");
+        assert!(recovery.settle(&new, probe, Verdict::Success, due).is_some());
+        let generation = admitted(&old, due);
+        assert!(new.failed(Lane::new(0), due, generation).is_none());
+        assert!(new.failed(Lane::new(0), due, generation).is_some(), "two of two");
+    });
+}

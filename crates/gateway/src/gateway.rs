@@ -136,7 +136,7 @@ impl Gateway {
             let log = &current.process().log;
             log.note(Level::Warn, "no-admin-token", &[("error", why)]);
         }
-        let administered = Arc::new(Admin::new(&current, metrics, token));
+        let administered = Arc::new(Admin::new(&current, metrics, token, address));
         let readers = Arc::clone(&administered);
         let admin_serving = tokio::spawn(serve_with(
             admin_listener,

@@ -571,7 +571,7 @@ fn a_contract_with_problems_is_the_answer_of_check_and_keeps_serve_from_starting
 
 #[test]
 fn help_has_examples_and_exit_statuses() {
-    for verb in ["serve", "check", "demo"] {
+    for verb in ["serve", "check", "explain", "init", "schema", "demo"] {
         let output = evenkeel(&[verb, "--help"]);
         assert_eq!(output.status.code(), Some(0));
         let shown = text(&output.stdout);

@@ -145,6 +145,17 @@ fn a_name_that_two_files_declare_is_told_with_both_places() {
             "1 problem in ",
         ],
     );
+    write(&dir, "more.toml", route("b").replace("/b", "/c"));
+    let (shown, _) = check(&path);
+    assert_told(
+        &shown,
+        &[
+            "error[duplicate-name]: routes[1] \"b\".name: \"b\", as another route (",
+            "contract.toml, line 8)",
+            "more.toml:2:8",
+            "1 problem in ",
+        ],
+    );
 }
 
 #[test]

@@ -152,7 +152,7 @@ async fn what_the_contract_keeps_out_is_told_by_its_key() {
             "empty",
             "keep_if = { not_empty = true }",
             Reply::ok("[]"),
-            "not-worth-keeping",
+            "empty-body",
             "keep_if = { not_empty = true }",
         ),
         (

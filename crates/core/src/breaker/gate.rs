@@ -187,7 +187,8 @@ impl Gate {
 
     /// Makes a gate by other rules that stands where this one stands, from now on: state, generation and failures in a row
     /// are one for both. Shares are counted on where they are shares of as many calls as before.
-    pub(crate) fn succeeded_by(&self, rules: &BreakerRules) -> Self {
+    #[must_use]
+    pub fn succeeded_by(&self, rules: &BreakerRules) -> Self {
         let share = |known: &Option<Share>, limit, over, min| match known {
             Some(known) => known.succeeded_by(limit, over, min),
             None => Share::new(limit, over, min),
@@ -205,7 +206,7 @@ impl Gate {
     }
 
     /// Has every share counted for the generation of now. Under the driver's lock, before anybody is let in by these rules.
-    pub(crate) fn follow(&self) {
+    pub fn follow(&self) {
         let generation = self.generation().0;
         for share in self.failures.iter().chain(&self.slow) {
             share.follow(generation);

@@ -2,12 +2,12 @@
 //! It exists so that hit, validation, fetch and failure are walked in one order, with the rule book asked at each turn.
 //! It refuses to send, to wait and to read a clock; its caller does, and says what came and when.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use evenkeel_core::Mono;
 use evenkeel_http::{
-    decide::{Found, Origin, decide, limit_on_error},
+    decide::{Found, Origin, decide},
     decision::Decision,
     facts::{MethodKind, RequestFacts, ResponseHead, speaks_for_all},
     freshen::{HeadEffect, head_effect, update, updated_by},
@@ -167,12 +167,6 @@ impl HttpCache {
         let facts = looked.chosen.as_ref().map(|copy| copy.facts());
         let found = looked.found(facts.as_ref(), now);
         decide(&looked.request, found, origin, &self.rules.terms())
-    }
-
-    /// Returns the greatest age at which a copy stands in for a failure beyond its lifetime; `None` if nobody permits any.
-    #[must_use]
-    pub fn limit_on_failure(&self, request: &RequestFacts, copy: &Shelved) -> Option<Duration> {
-        limit_on_error(request, &copy.facts(), &self.rules.terms())
     }
 
     /// Tells whether a copy that another request has just fetched may be given to this one (rule C30).

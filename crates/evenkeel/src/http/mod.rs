@@ -52,6 +52,7 @@ mod behind;
 mod budget;
 mod cache;
 mod facts;
+mod failing;
 mod head;
 mod key;
 mod place;

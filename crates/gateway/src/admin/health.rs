@@ -23,14 +23,9 @@ pub(super) fn ready(process: &Process, verbose: bool) -> Reply {
     if !verbose {
         return Reply::text(format!("{word}\n")).status(status);
     }
-    let reloads = &process.reloads;
     let detail = json!({
         "state": word,
-        "contract": {
-            "hash": reloads.hash(),
-            "is_last_good": reloads.fallback().is_some(),
-            "instead_of": reloads.fallback(),
-        },
+        "contract": process.reloads.json(),
         "requests_in_flight": process.requests_in_flight(),
     });
     Reply::json(&detail).status(status)

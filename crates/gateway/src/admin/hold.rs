@@ -32,7 +32,7 @@ fn bad(detail: String) -> Refused {
 }
 
 /// Puts a hold on.
-pub(super) async fn hold(current: &Current, asked: &Asked) -> Result<Reply, Refused> {
+pub(super) async fn hold(current: &Arc<Current>, asked: &Asked) -> Result<Reply, Refused> {
     let said = asked.object(&["route", "dependency", "mode", "reason", "by", "for"])?;
     let target = target(&said)?;
     let mode = mode(said.required("mode")?)?;
@@ -46,26 +46,24 @@ pub(super) async fn hold(current: &Current, asked: &Asked) -> Result<Reply, Refu
         lasts,
     };
     let peer = asked.peer.to_string();
-    let change = apart(current, move |current| {
-        let process = current.0;
-        process
-            .steering
-            .hold(&current.1, wish, process.engine.now(), &peer)
+    let of = Arc::clone(current);
+    let change = apart(current, move |(process, _)| {
+        process.steering.hold(&of, wish, process.engine.now(), &peer)
     })
     .await??;
     Ok(answered(&change))
 }
 
 /// Takes a hold off.
-pub(super) async fn release(current: &Current, asked: &Asked) -> Result<Reply, Refused> {
+pub(super) async fn release(current: &Arc<Current>, asked: &Asked) -> Result<Reply, Refused> {
     let said = asked.object(&["route", "dependency", "by"])?;
     let (target, by) = (target(&said)?, words(&said, "by")?);
     let peer = asked.peer.to_string();
-    let change = apart(current, move |current| {
-        let process = current.0;
+    let of = Arc::clone(current);
+    let change = apart(current, move |(process, _)| {
         process
             .steering
-            .release(&current.1, &target, &by, process.engine.now(), &peer)
+            .release(&of, &target, &by, process.engine.now(), &peer)
     })
     .await??;
     Ok(answered(&change))

@@ -3,8 +3,8 @@
 //! It refuses changes without the token; to be reached under names that others control; and to do the work itself:
 //! each address has a file.
 //!
-//! A further address is a row in [`ENDPOINTS`], an arm in [`Admin::dispatch`] and a file with a function that takes
-//! [`Admin`] and [`Asked`]. Token, host, method, size and time are checked before that function is called.
+//! A further address is a row in `ENDPOINTS`, an arm in `Admin::dispatch` and a file with a function that takes
+//! `Admin` and `Asked`. Token, host, method, size and time are checked before that function is called.
 
 mod asked;
 mod door;
@@ -13,10 +13,11 @@ mod hold;
 mod purge;
 mod reload;
 mod reply;
+mod snapshots;
 mod status;
 mod token;
 
-use std::{net::SocketAddr, sync::Arc};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use evenkeel::Mono;
@@ -24,6 +25,7 @@ use evenkeel_http::problem::ProblemKind;
 use http::{Method, Request, Response, header::CONTENT_TYPE};
 use http_body_util::Full;
 use hyper::body::Incoming;
+use parking_lot::Mutex;
 
 pub use token::{TOKEN_MIN, places, read as read_token};
 
@@ -33,7 +35,7 @@ use self::{
     asked::Asked,
     reply::{Refused, Reply},
 };
-use crate::{proxy::Current, telemetry::Metrics};
+use crate::{proxy::Current, steering::Entry, telemetry::Metrics};
 
 /// One address of the administration port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,6 +71,9 @@ const fn change(path: &'static str, what: &'static str) -> Endpoint {
     }
 }
 
+/// The most bytes of an answer that is put in.
+const SEED_MAX: usize = 16 << 20;
+
 /// The most bytes of what a change needs to be told.
 const COMMAND_MAX: usize = 16 << 10;
 
@@ -99,6 +104,27 @@ pub const ENDPOINTS: &[Endpoint] = &[
         "/reload",
         "loads the contract anew from its file; 422, and nothing has changed, if it has problems",
     ),
+    Endpoint {
+        token: true,
+        ..read(
+            "/snapshots",
+            "lists what is kept, page by page, without bodies and without whose it is in full",
+        )
+    },
+    Endpoint {
+        token: true,
+        ..read(
+            "/snapshot",
+            "shows every copy of one URI, or the body of one of them",
+        )
+    },
+    Endpoint {
+        body_max: SEED_MAX,
+        ..change(
+            "/seed",
+            "puts an answer in, with the time at which it was observed",
+        )
+    },
 ];
 
 /// What the administration port works on.
@@ -108,15 +134,21 @@ pub(crate) struct Admin {
     metrics: Metrics,
     token: Token,
     started: Mono,
+    /// Where clients connect.
+    listen: SocketAddr,
+    /// When somebody without the token was last written down.
+    locked_out: Mutex<Option<Mono>>,
 }
 
 impl Admin {
-    pub(crate) fn new(current: &Arc<Current>, metrics: Metrics, token: Token) -> Self {
+    pub(crate) fn new(current: &Arc<Current>, metrics: Metrics, token: Token, listen: SocketAddr) -> Self {
         Self {
             current: Arc::clone(current),
             metrics,
             token,
             started: current.process().engine.now().mono,
+            listen,
+            locked_out: Mutex::default(),
         }
     }
 
@@ -173,10 +205,40 @@ impl Admin {
             door::is_no_foreign_page(&request)?;
         }
         if endpoint.token {
-            self.token.opens(request.headers())?;
+            if let Err(refused) = self.token.opens(request.headers()) {
+                self.note_locked_out(peer, endpoint, &refused);
+                return Err(refused);
+            }
         }
         let asked = Asked::read(peer, request, endpoint.body_max).await?;
         self.dispatch(endpoint, &asked).await
+    }
+
+    /// Writes down that somebody asked without the token, at most once a second: whoever goes on asking fills no disk.
+    fn note_locked_out(&self, peer: SocketAddr, endpoint: &Endpoint, refused: &Refused) {
+        let process = Arc::clone(self.current.process());
+        let now = process.engine.now();
+        {
+            let mut last = self.locked_out.lock();
+            if last.is_some_and(|at| now.mono.since(at) < Duration::from_secs(1)) {
+                return;
+            }
+            *last = Some(now.mono);
+        }
+        let (path, why, peer) = (endpoint.path, refused.detail.clone(), peer.to_string());
+        // Nobody waits for the file.
+        drop(tokio::task::spawn_blocking(move || {
+            let entry = Entry {
+                what: "locked-out",
+                by: "-",
+                peer: &peer,
+                target: path,
+                before: None,
+                after: None,
+                refused: Some(why),
+            };
+            process.steering.note(now, &entry)
+        }));
     }
 
     async fn dispatch(&self, endpoint: &Endpoint, asked: &Asked) -> Result<Reply, Refused> {
@@ -187,13 +249,16 @@ impl Admin {
                 asked.parameter("verbose").is_some(),
             )),
             ("GET", "/metrics") => Ok(self.numbers()),
-            ("GET", "/status") => Ok(status::show(&self.current, self.started)),
+            ("GET", "/status") => Ok(status::show(&self.current, (self.started, self.listen))),
             ("GET", "/holds") => Ok(hold::list(&self.current)),
             ("POST", "/hold") => hold::hold(&self.current, asked).await,
             ("POST", "/release") => hold::release(&self.current, asked).await,
             ("POST", "/reset") => hold::reset(&self.current, asked).await,
             ("POST", "/reload") => reload::reload(&self.current).await,
             ("POST", "/purge") => purge::purge(&self.current, asked).await,
+            ("GET", "/snapshots") => snapshots::list(&self.current, asked).await,
+            ("GET", "/snapshot") => snapshots::show(&self.current, asked).await,
+            ("POST", "/seed") => snapshots::seed(&self.current, asked).await,
             // Unreachable while every row has an arm; a test asks for each.
             (_, _) => Err(Refused::nowhere(&[])),
         }

@@ -42,6 +42,10 @@ impl Reply {
         Self::of("application/json", Bytes::from(format!("{value}\n")))
     }
 
+    pub(super) fn bytes(bytes: Bytes) -> Self {
+        Self::of("application/octet-stream", bytes)
+    }
+
     /// Sets a field.
     pub(super) fn with(mut self, name: HeaderName, value: HeaderValue) -> Self {
         self.headers.insert(name, value);

@@ -2,7 +2,7 @@
 //! It exists as one JSON object, so that the command line, a dashboard and a script show the same.
 //! It refuses to measure anything: every number is one that the engine, the tracker or the register has.
 
-use std::time::Duration;
+use std::{net::SocketAddr, time::Duration};
 
 use evenkeel::{Counts, Ending, Mono, Now, Reason, Rung, State, Wall};
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// Shows everything.
-pub(super) fn show(current: &Current, started: Mono) -> Reply {
+pub(super) fn show(current: &Current, (started, listen): (Mono, SocketAddr)) -> Reply {
     let (process, app) = (current.process(), current.app());
     let now = process.engine.now();
     let routes: Vec<Value> = app
@@ -26,7 +26,24 @@ pub(super) fn show(current: &Current, started: Mono) -> Reply {
     let dependencies: Vec<Value> = app
         .dependencies
         .iter()
-        .map(|(one, _)| dependency(one, now))
+        .map(|(one, upstream)| {
+            let mut shown = dependency(one, now);
+            if let Some(spreading) = upstream.spreading() {
+                let status = spreading.status();
+                let addresses = upstream.labels().zip(&status.addresses);
+                shown["addresses"] = addresses
+                    .map(|(address, one)| {
+                        json!({
+                            "address": address,
+                            "in_flight": one.in_flight,
+                            "ejected": one.ejected_until.is_some(),
+                        })
+                    })
+                    .collect();
+                shown["ejection_overridden"] = Value::from(status.overrides);
+            }
+            shown
+        })
         .collect();
     let holds = process.steering.list(&app, now.mono);
     let next = next(&routes, &dependencies, &holds);
@@ -34,9 +51,11 @@ pub(super) fn show(current: &Current, started: Mono) -> Reply {
         "version": env!("CARGO_PKG_VERSION"),
         "host": rustix::system::uname().nodename().to_string_lossy(),
         "process": std::process::id(),
+        "listen": listen.to_string(),
         "time": rfc3339(now.wall),
         "uptime_seconds": now.mono.since(started).as_secs(),
         "state": if process.is_stopping() { "stopping" } else { "ready" },
+        "contract": process.reloads.json(),
         "observing": !app.observed.is_empty(),
         "routes": routes,
         "dependencies": dependencies,

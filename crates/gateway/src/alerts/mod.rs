@@ -3,6 +3,7 @@
 //! It refuses alerts that nobody could act on: each says what users get, what to do, and where that is explained.
 
 mod dependencies;
+mod doors;
 mod gateway;
 mod parts;
 mod proof;
@@ -24,6 +25,7 @@ pub const EVERY_RANGE: [Duration; 2] = [Duration::from_secs(1), Duration::from_s
 /// The name of every alert that there can be, in the order of the guide.
 pub const NAMES: &[&str] = &[
     routes::NO_ANSWER,
+    doors::PROTECTION,
     routes::AGE_NEAR_LIMIT,
     routes::STALE,
     routes::ALTERNATE,
@@ -31,11 +33,15 @@ pub const NAMES: &[&str] = &[
     routes::TURNED_AWAY,
     routes::COVERAGE,
     routes::NOT_KEPT,
+    doors::EXERCISE,
     routes::FORWARDING,
     dependencies::BREAKER_OPEN,
     dependencies::RETRIES_DENIED,
+    dependencies::TOO_FEW_ADDRESSES,
     gateway::NOT_SEEN,
     gateway::LOG_GAPS,
+    gateway::RELOAD_REFUSED,
+    gateway::LAST_GOOD,
 ];
 
 /// The alerts of one contract.

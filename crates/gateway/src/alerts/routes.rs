@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use super::{
-    Alerts,
+    Alerts, doors,
     parts::{self, KEEP, below, calls, has_below, live, rate, share_of_calls, show, window},
     rule::{Input, Proof, Rule, Severity},
 };
@@ -29,6 +29,7 @@ const LAST_WARNING: Duration = Duration::from_secs(120);
 
 pub(super) fn add(alerts: &mut Alerts, contract: &Contract, route: &Route) {
     let window = window(alerts.every, route.deadline);
+    doors::add(alerts, route, window);
     if route.class == Class::Pass || route.other_methods == OtherMethods::Pass {
         alerts.rules.push(forwarding(route, window));
     }

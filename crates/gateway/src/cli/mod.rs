@@ -16,6 +16,7 @@ mod remote;
 mod schema;
 mod screen;
 mod serve;
+mod snapshot;
 mod status;
 mod steer;
 

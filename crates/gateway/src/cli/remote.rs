@@ -113,6 +113,17 @@ impl Reach {
         object(&self.ask(Method::GET, path, None, Bytes::new())?)
     }
 
+    /// Reads something that needs the token.
+    pub(super) fn get_with_token(&self, path: &str) -> Result<Value, Failure> {
+        object(&self.get_bytes(path)?)
+    }
+
+    /// Reads something that needs the token, as it is.
+    pub(super) fn get_bytes(&self, path: &str) -> Result<Bytes, Failure> {
+        let token = self.token(self.address()?)?;
+        self.ask(Method::GET, path, Some(token), Bytes::new())
+    }
+
     /// Changes something.
     pub(super) fn change(&self, path: &str, what: &Value) -> Result<Value, Failure> {
         self.send(path, Bytes::from(what.to_string()))
@@ -138,7 +149,7 @@ impl Reach {
                      its `gateway.admin` with --admin"
                 )
             })?;
-            exchange(stream, address, method, path, token, body)
+            exchange(stream, &address.to_string(), method, path, token, body)
                 .await
                 .map_err(|error| format!("the gateway at {address} did not answer: {error}"))
         };
@@ -170,7 +181,7 @@ fn object(body: &Bytes) -> Result<Value, Failure> {
 
 async fn exchange(
     stream: TcpStream,
-    address: SocketAddr,
+    host: &str,
     method: Method,
     path: &str,
     token: Option<String>,
@@ -184,10 +195,11 @@ async fn exchange(
     let mut request = Request::builder()
         .method(method)
         .uri(path)
-        .header(header::HOST, address.to_string())
-        .header(header::CONTENT_TYPE, "application/json");
+        .header(header::HOST, host);
     if let Some(token) = token {
-        request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
+        request = request
+            .header(header::CONTENT_TYPE, "application/json")
+            .header(header::AUTHORIZATION, format!("Bearer {token}"));
     }
     let request = request.body(Full::new(body)).map_err(|error| said(&error))?;
     let answer = sender.send_request(request).await.map_err(|error| said(&error))?;
@@ -205,6 +217,48 @@ async fn exchange(
     }
     connection.abort();
     Ok((status, Bytes::from(read)))
+}
+
+/// Writes a value into a query.
+pub(super) fn encoded(text: &str) -> String {
+    text.bytes()
+        .map(|byte| {
+            if byte.is_ascii_alphanumeric() || b"-_.~/:".contains(&byte) {
+                char::from(byte).to_string()
+            } else {
+                format!("%{byte:02X}")
+            }
+        })
+        .collect()
+}
+
+/// Asks for a URL at this address as a client would, reads the whole answer and returns its status.
+pub(super) fn fetch(address: SocketAddr, url: &str) -> Result<u16, Failure> {
+    let unasked = |why: String| Failure::Unasked(why);
+    let uri: http::Uri = url.parse().map_err(|error| unasked(format!("no URL: {error}")))?;
+    let host = uri
+        .authority()
+        .ok_or_else(|| unasked("no host in it".to_owned()))?
+        .as_str()
+        .to_owned();
+    let target = uri
+        .path_and_query()
+        .map_or_else(|| "/".to_owned(), ToString::to_string);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| unasked(format!("cannot start: {error}")))?;
+    let asked = async {
+        let stream = TcpStream::connect(address)
+            .await
+            .map_err(|error| error.to_string())?;
+        exchange(stream, &host, Method::GET, &target, None, Bytes::new()).await
+    };
+    let answered = runtime.block_on(async { tokio::time::timeout(ANSWER_WITHIN, asked).await });
+    let (status, _) = answered
+        .map_err(|_| unasked("no answer in time".to_owned()))?
+        .map_err(unasked)?;
+    Ok(status.as_u16())
 }
 
 /// Returns who runs this, as it is written into holds and the audit file.

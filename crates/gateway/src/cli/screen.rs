@@ -32,6 +32,7 @@ pub(super) fn status(status: &Value) -> String {
             .map(|held| format!(" HELD     {}", hold(held))),
     );
     lines.extend(dependencies(status));
+    lines.extend(addresses(status));
     let well: Vec<String> = routes
         .iter()
         .filter(|route| !route["since"].is_string() && route["state"] == "ok")
@@ -174,6 +175,34 @@ fn dependencies(status: &Value) -> Vec<String> {
                 one["name"].as_str().unwrap_or_default(),
                 breaker(one)
             )
+        })
+        .collect()
+}
+
+/// Shows addresses that are left out, and where they are asked all the same because too few others are left.
+fn addresses(status: &Value) -> Vec<String> {
+    let dependencies = list(&status["dependencies"]).iter();
+    dependencies
+        .filter_map(|one| {
+            let all = list(&one["addresses"]);
+            let out: Vec<&str> = all
+                .iter()
+                .filter(|address| address["ejected"] == true)
+                .filter_map(|address| address["address"].as_str())
+                .collect();
+            let overridden = if one["ejection_overridden"] == true {
+                "; asked all the same: too few others are left"
+            } else {
+                ""
+            };
+            let name = one["name"].as_str().unwrap_or_default();
+            let shown = format!(
+                " UNHEALTHY {name:<14} {} of {}: {}{overridden}",
+                out.len(),
+                all.len(),
+                out.join(", ")
+            );
+            (!out.is_empty()).then_some(shown)
         })
         .collect()
 }

@@ -11,7 +11,7 @@ use super::{
     purge::{self, Selected},
     reload,
     remote::Reach,
-    status,
+    snapshot, status,
 };
 
 #[derive(Debug, Subcommand)]
@@ -115,6 +115,9 @@ Exit status: 0 purged, also when nothing was there; 1 refused, 2 nobody could be
         #[command(flatten)]
         reach: Reach,
     },
+    /// Look at what is kept, or put something in
+    #[command(subcommand)]
+    Snapshot(snapshot::Verb),
     /// Close a breaker now, and let traffic back from the first stage of the ramp
     #[command(after_help = "\
 Examples:
@@ -153,6 +156,7 @@ impl Verb {
                 author,
                 reach,
             } => purge::run(&reach, &what, hard, author.as_deref()),
+            Self::Snapshot(verb) => verb.run(),
             Self::Reset { what, because, reach } => hold::reset(&reach, &what, &because),
         }
     }

@@ -179,6 +179,12 @@ impl Diagnostics {
         }
     }
 
+    /// Returns the index of the first route of this name.
+    pub(super) fn first_route(&self, name: &str) -> Option<usize> {
+        let mut routes = self.routes.iter();
+        routes.find(|(_, known)| *known == name).map(|(index, _)| *index)
+    }
+
     /// Returns a place with the name of the route in it: `routes[0] "product".deadline`.
     fn named(&self, place: &str) -> String {
         let name_of = || {

@@ -121,7 +121,8 @@ pub(super) fn read(mut fields: Fields<'_, '_>) -> Option<Gateway> {
     let trusted_peers = network::read(&mut fields, "trusted_peers");
     let identity_from_peers = identity::read(&mut fields, "identity_from_peers");
     if trusted_peers.is_empty() && !identity_from_peers.is_empty() {
-        fields.problem(
+        fields.lint(
+            evenkeel_core::codes::NO_EFFECT,
             "identity_from_peers",
             "set without `trusted_peers`",
             "only beside the list of those who may say it: nobody else is believed",

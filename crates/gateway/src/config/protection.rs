@@ -139,7 +139,31 @@ pub(super) fn check(
             );
         }
     }
+    let is_copied = |name: &HeaderName| {
+        doors
+            .authorities
+            .iter()
+            .any(|authority| authority.copy.contains(name))
+    };
+    let is_a_peers = |name: &HeaderName| {
+        let mut parts = doors.from_peers.iter().flat_map(|identity| identity.parts());
+        parts.any(|(_, known)| known == name)
+    };
     for (index, route) in routes.iter().enumerate() {
+        for field in &route.conditions.fields {
+            if is_copied(&field.name) && !is_a_peers(&field.name) {
+                told(
+                    codes::NO_EFFECT,
+                    format!("routes[{index}].match.header"),
+                    &format!(
+                        "\"{}\", which only an authority says, and after a route is chosen",
+                        field.name
+                    ),
+                    "fields that a client or a listed peer may send",
+                    "remove it: no request would ever meet it",
+                );
+            }
+        }
         let Some(authority) = route.authorize.as_ref().and_then(|name| doors.find(name)) else {
             continue;
         };

@@ -179,6 +179,14 @@ impl<'t> Fields<'_, 't> {
         self.diagnostics.absorb(&placed, self.places);
     }
 
+    /// Returns where the first route of this name has it.
+    pub(super) fn first_named(&self, name: &str) -> Option<String> {
+        let index = self.diagnostics.first_route(name)?;
+        let span = self.places.exactly(&join(&format!("routes[{index}]"), "name"))?;
+        let spot = self.diagnostics.sources().spot(&span);
+        Some(format!("{}, line {}", spot.file, spot.line))
+    }
+
     /// Tells whether a key is written down.
     pub(super) fn has(&self, key: &str) -> bool {
         self.table.contains_key(key)

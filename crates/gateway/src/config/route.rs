@@ -174,10 +174,11 @@ pub(super) fn read(
     if let Some(name) = &name
         && earlier.iter().any(|route| route.name == *name)
     {
+        let at = fields.first_named(name).unwrap_or_default();
         fields.lint(
             lints::DUPLICATE_NAME,
             "name",
-            &format!("\"{name}\", as another route"),
+            &format!("\"{name}\", as another route ({at})"),
             "a name of its own",
             "rename one of them",
         );

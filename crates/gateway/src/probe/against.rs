@@ -3,7 +3,7 @@
 //! It refuses to show values of cookies and credentials: names are enough to mend a contract.
 
 use evenkeel_http::{
-    facts::{ResponseHead, Sharing},
+    facts::ResponseHead,
     store_rules::{NotKept, may_keep},
 };
 use http::{
@@ -55,7 +55,7 @@ impl Judged<'_> {
             }
             let facts = self.declared.ignored_cookies.request(&Method::GET, &headers.0);
             match may_keep(
-                Sharing::Shared,
+                self.route.sharing,
                 &facts,
                 &ResponseHead::of(self.status, &headers.1),
             ) {

@@ -9,7 +9,6 @@ use evenkeel_http::{
     age::corrected_initial_age,
     dates::HttpDate,
     directives::ResponseDirectives,
-    facts::Sharing,
     reuse::{Prohibition, stale_prohibitions},
     store_rules::NotKept,
 };
@@ -244,7 +243,7 @@ impl Judged<'_> {
             None => ResponseDirectives::of(&self.seen.headers),
         };
         let set_aside = self.declared.caching.as_ref().map(|caching| &*caching.set_aside);
-        stale_prohibitions(Sharing::Shared, &said)
+        stale_prohibitions(self.route.sharing, &said)
             .map(|word| {
                 let line = format!("override = [\"{word}\"]");
                 Forbidden {

@@ -389,6 +389,8 @@ fn serve(parts: Parts<'_>, before: Option<&Served>, common: &Common) -> Result<S
         Class::Pass => None,
     };
     let forwarded = before.and_then(|before| before.passes.as_deref());
+    // What was forwarded while it was only watched is not what this came to.
+    let forwarded = forwarded.filter(|before| !before.is_quiet);
     let passes = route
         .passes()
         .then(|| Passing::build(route, dependency, upstream, forwarded, common))

@@ -172,7 +172,7 @@ impl Shadow {
             match self {
                 Self::Read(exchange, whose) => read(&exchange, whose, came).await,
                 Self::Pass(passing) => {
-                    let upstream = Arc::clone(&passing.upstream());
+                    let upstream = Arc::clone(passing.upstream());
                     let work = move |_call, permit: Option<Permit<'static>>| async move {
                         let came = came.await;
                         drop(permit);

@@ -89,7 +89,7 @@ pub(crate) enum NoDecision {
     /// It did not answer, or not in whole.
     Trouble(Trouble),
     /// It answered with a status that says neither yes nor no, and this about asking again.
-    Status(StatusCode, Advice),
+    Status(StatusCode, Class, Advice),
     /// It said yes, and did not say whom to.
     Nobody(HeaderName, &'static str),
 }
@@ -98,7 +98,7 @@ impl NoDecision {
     fn class(&self) -> Class {
         match self {
             Self::Trouble(trouble) => trouble.class(),
-            Self::Status(status, _) => Class::of_status(status.as_u16()),
+            Self::Status(_, class, _) => *class,
             Self::Nobody(..) => Class::Fault,
         }
     }
@@ -108,7 +108,7 @@ impl fmt::Display for NoDecision {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Trouble(trouble) => trouble.fmt(f),
-            Self::Status(status, _) => write!(f, "status {}, which is no decision", status.as_u16()),
+            Self::Status(status, ..) => write!(f, "status {}, which is no decision", status.as_u16()),
             Self::Nobody(name, why) => write!(f, "the field {name} {why}"),
         }
     }
@@ -173,7 +173,7 @@ impl Gate {
             .deadline(deadline)
             .classify(NoDecision::class)
             .advice(|error| match error {
-                NoDecision::Status(_, advice) => *advice,
+                NoDecision::Status(_, _, advice) => *advice,
                 NoDecision::Trouble(_) | NoDecision::Nobody(..) => Advice::Whenever,
             })
             .criticality(route.criticality);
@@ -320,9 +320,8 @@ impl Asking {
         let decision = self.answered(question).await;
         match &decision {
             Err(NoDecision::Trouble(trouble)) => self.upstream().note(trouble),
-            Err(NoDecision::Status(status, _)) => {
-                let class = self.upstream().classify.of(*status);
-                self.upstream().note(&Trouble::ErrorAnswer(*status, class, None));
+            Err(NoDecision::Status(status, class, _)) => {
+                self.upstream().note(&Trouble::ErrorAnswer(*status, *class, None));
             }
             Ok(_) | Err(NoDecision::Nobody(..)) => {}
         }
@@ -367,7 +366,12 @@ impl Asking {
         }
         if !status.is_success() {
             let now = self.engine.now().wall;
-            return Err(NoDecision::Status(status, repeat::advice(&head.headers, now)));
+            let advice = repeat::advice(&head.headers, now);
+            return Err(NoDecision::Status(
+                status,
+                self.upstream().classify.of(status),
+                advice,
+            ));
         }
         for name in &self.needed {
             identity::part(&head.headers, name).map_err(|why| NoDecision::Nobody(name.clone(), why))?;

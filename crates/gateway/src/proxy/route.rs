@@ -89,7 +89,7 @@ pub(crate) struct Route {
     pub(super) pattern: Pattern,
     pub(super) scope: Vec<ScopePart>,
     /// For whom its copies are.
-    pub(super) sharing: Sharing,
+    pub(crate) sharing: Sharing,
     pub(super) told: Told,
     pub(super) since: Arc<Since>,
     upstream: Arc<Upstream>,
@@ -285,7 +285,7 @@ impl Route {
     }
 
     /// Reads what the rules need to know of a request.
-    pub(super) fn facts(&self, method: &Method, headers: &HeaderMap) -> RequestFacts {
+    pub(crate) fn facts(&self, method: &Method, headers: &HeaderMap) -> RequestFacts {
         let mut facts = self.ignored_cookies.request(method, headers);
         facts.authorization |= self.told.personal.iter().any(|name| headers.contains_key(name));
         facts

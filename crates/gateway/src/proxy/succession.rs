@@ -173,7 +173,9 @@ impl Served {
         let same_gate = parts.gate.is_none_or(|(authority, dependency, _)| {
             before.contract.authorities.contains(authority) && is_same(dependency)
         });
-        let same_told = self.reads.as_ref().is_none_or(|route| route.told == parts.told);
+        let watched = self.observes.as_ref().and_then(|watched| watched.reads.as_ref());
+        let mut told = self.reads.iter().chain(watched).map(|route| &route.told);
+        let same_told = told.all(|told| *told == parts.told);
         let same_alternate = parts
             .alternate
             .as_ref()
@@ -196,21 +198,14 @@ impl Served {
     }
 
     fn is(&self, other: &Self) -> bool {
-        let reads = match (&self.reads, &other.reads) {
-            (Some(one), Some(other)) => Arc::ptr_eq(one, other),
-            (None, None) => true,
-            (Some(_), None) | (None, Some(_)) => false,
-        };
-        let passes = match (&self.passes, &other.passes) {
-            (Some(one), Some(other)) => Arc::ptr_eq(one, other),
-            (None, None) => true,
-            (Some(_), None) | (None, Some(_)) => false,
-        };
-        let gate = match (&self.gate, &other.gate) {
-            (Some(one), Some(other)) => Arc::ptr_eq(one, other),
-            (None, None) => true,
-            (Some(_), None) | (None, Some(_)) => false,
-        };
-        reads && passes && gate
+        same(self.reads.as_ref(), other.reads.as_ref())
+            && same(self.passes.as_ref(), other.passes.as_ref())
+            && same(self.gate.as_ref(), other.gate.as_ref())
+            && same(self.observes.as_ref(), other.observes.as_ref())
     }
+}
+
+/// Tells whether both are there and the same object, or both are not there.
+fn same<T>(one: Option<&Arc<T>>, other: Option<&Arc<T>>) -> bool {
+    one.map(Arc::as_ptr) == other.map(Arc::as_ptr)
 }

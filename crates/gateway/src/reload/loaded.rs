@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use evenkeel::Wall;
 use parking_lot::Mutex;
+use serde_json::{Map, Value, json};
 
-use crate::{config::Loaded, proxy::Fnv};
+use crate::{config::Loaded, proxy::Fnv, telemetry::rfc3339};
 
 /// What a reload counts as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,6 +91,25 @@ impl Reloads {
     #[must_use]
     pub fn fallback(&self) -> Option<String> {
         self.now.lock().instead_of.clone()
+    }
+}
+
+impl Reloads {
+    /// Writes it for people and programs.
+    pub(crate) fn json(&self) -> Value {
+        let Now {
+            hash,
+            since,
+            instead_of,
+        } = self.now.lock().clone();
+        let counts = Reload::ALL.map(|reload| (reload.as_str().to_owned(), self.counted(reload).into()));
+        json!({
+            "hash": hash,
+            "loaded": since.map(rfc3339),
+            "is_last_good": instead_of.is_some(),
+            "instead_of": instead_of,
+            "reloads": Value::Object(Map::from_iter(counts)),
+        })
     }
 }
 

@@ -70,16 +70,25 @@ impl Held {
 
 /// The holds of one gateway.
 #[derive(Debug, Default)]
-pub(crate) struct Steering(Mutex<Register>);
+pub(crate) struct Steering {
+    register: Mutex<Register>,
+    /// Taken before the register by whoever changes something, and held while files are written: the register never waits
+    /// for a disk.
+    files: Mutex<Files>,
+}
 
 #[derive(Debug, Default)]
 struct Register {
     holds: BTreeMap<Target, Held>,
-    /// Where they are kept over a restart.
-    file: Option<PathBuf>,
-    audit: Audit,
     /// Why they are not kept at the moment.
     trouble: Option<String>,
+}
+
+#[derive(Debug, Default)]
+struct Files {
+    /// Where holds are kept over a restart.
+    holds: Option<PathBuf>,
+    audit: Audit,
 }
 
 /// What a person wants to be in force.
@@ -96,17 +105,17 @@ impl Steering {
     /// Keeps holds in this directory from now on, and takes up those that are there. What cannot be read is put aside and
     /// said aloud: traffic does not wait for it.
     pub(crate) fn open(&self, directory: &Path, now: Now, log: &Log) {
-        let mut register = self.0.lock();
+        let mut files = self.files.lock();
         if let Err(error) = kept::make(directory) {
             let why = format!("{}: {error}", directory.display());
             log.note(Level::Error, "state-unusable", &[("error", &why)]);
-            register.trouble = Some(why);
+            self.register.lock().trouble = Some(why);
             return;
         }
-        register.audit = Audit::at(directory.join("audit.jsonl"));
+        files.audit = Audit::at(directory.join("audit.jsonl"));
         let file = directory.join("holds.json");
         match kept::read(&file, now) {
-            Ok(holds) => register.holds = holds,
+            Ok(holds) => self.register.lock().holds = holds,
             Err(error) => {
                 let aside = file.with_extension("damaged");
                 let moved = std::fs::rename(&file, &aside).is_ok();
@@ -119,12 +128,12 @@ impl Steering {
                 log.note(Level::Error, "holds-lost", &fields);
             }
         }
-        register.file = Some(file);
+        files.holds = Some(file);
     }
 
     /// Puts every hold on an app, and has it take over in the same step: none that is put on meanwhile is missed.
     pub(crate) fn carry<R>(&self, app: &App, now: Now, take_over: impl FnOnce() -> R) -> R {
-        let register = self.0.lock();
+        let register = self.register.lock();
         for (target, held) in &register.holds {
             let hold = hold_of(held, now.mono);
             if !target.has(app, &hold) {
@@ -139,8 +148,14 @@ impl Steering {
     ///
     /// # Errors
     /// When there is no such target, or its contract does not permit the mode; then nothing has changed.
-    pub(crate) fn hold(&self, app: &App, wish: Wish, now: Now, peer: &str) -> Result<Change, Refusal> {
-        let mut register = self.0.lock();
+    pub(crate) fn hold(
+        &self,
+        current: &Current,
+        wish: Wish,
+        now: Now,
+        peer: &str,
+    ) -> Result<Change, Refusal> {
+        let files = self.files.lock();
         let Wish {
             target,
             mode,
@@ -150,29 +165,39 @@ impl Steering {
         } = wish;
         let held = Held {
             mode,
-            by,
+            by: by.clone(),
             why,
             since: now.wall,
             until: now.wall_of(now.mono.after(lasts)),
             ends: now.mono.after(lasts),
             prepared: false,
         };
-        let before = register.holds.get(&target).cloned();
-        let put = target.put_on(app, &hold_of(&held, now.mono));
         let after = held.to_json(&target, now.mono);
+        let (before, put) = {
+            let mut register = self.register.lock();
+            let before = register
+                .holds
+                .get(&target)
+                .map(|before| before.to_json(&target, now.mono));
+            // Under the lock: another app does not take over in between.
+            let put = target.put_on(&current.app(), &hold_of(&held, now.mono));
+            if put.is_ok() {
+                register.holds.insert(target.clone(), held);
+            }
+            (before, put)
+        };
         let entry = Entry {
             what: "hold",
-            by: &held.by,
+            by: &by,
             peer,
             target: &target.to_string(),
-            before: before.as_ref().map(|before| before.to_json(&target, now.mono)),
+            before,
             after: put.is_ok().then(|| after.clone()),
             refused: put.as_ref().err().map(ToString::to_string),
         };
-        let audited = register.audit.write(now.wall, &entry);
+        let audited = files.audit.write(now.wall, &entry);
         put?;
-        register.holds.insert(target, held);
-        Ok(register.changed(after, audited))
+        Ok(self.changed(&files, after, audited))
     }
 
     /// Takes a hold off.
@@ -181,80 +206,104 @@ impl Steering {
     /// When there is none.
     pub(crate) fn release(
         &self,
-        app: &App,
+        current: &Current,
         target: &Target,
         by: &str,
         now: Now,
         peer: &str,
     ) -> Result<Change, Refusal> {
-        let mut register = self.0.lock();
-        let before = register.holds.remove(target);
-        let shown = before.as_ref().map(|before| before.to_json(target, now.mono));
-        let there: Vec<String> = register.holds.keys().map(ToString::to_string).collect();
-        let none = before
-            .is_none()
-            .then(|| Refusal::not_there(&format!("a hold on {target}"), &there));
+        let files = self.files.lock();
+        let (before, none) = {
+            let mut register = self.register.lock();
+            let before = register
+                .holds
+                .remove(target)
+                .map(|before| before.to_json(target, now.mono));
+            if before.is_some() {
+                target.take_off(&current.app(), by);
+            }
+            let there: Vec<String> = register.holds.keys().map(ToString::to_string).collect();
+            let none = before
+                .is_none()
+                .then(|| Refusal::not_there(&format!("a hold on {target}"), &there));
+            (before, none)
+        };
         let entry = Entry {
             what: "release",
             by,
             peer,
             target: &target.to_string(),
-            before: shown.clone(),
+            before: before.clone(),
             after: None,
             refused: none.as_ref().map(ToString::to_string),
         };
-        let audited = register.audit.write(now.wall, &entry);
-        if let Some(none) = none {
-            return Err(none);
+        let audited = files.audit.write(now.wall, &entry);
+        match none {
+            Some(none) => Err(none),
+            None => Ok(self.changed(&files, before.unwrap_or_default(), audited)),
         }
-        target.take_off(app, by);
-        Ok(register.changed(shown.unwrap_or_default(), audited))
     }
 
     /// Tells whether a hold ends before the next look.
     fn is_due(&self, now: Mono) -> bool {
-        let register = self.0.lock();
+        let register = self.register.lock();
         let mut ends = register.holds.values().map(|held| held.ends);
         ends.any(|end| end <= now.after(LOOK_EVERY))
     }
 
     /// Ends the holds that have run out, and prepares for the end of those that are about to.
-    pub(crate) fn expire(&self, app: &App, now: Now) {
-        let mut register = self.0.lock();
-        for (target, held) in &mut register.holds {
-            if !held.prepared && held.ends <= now.mono.after(LOOK_EVERY) {
-                held.prepared = true;
-                target.prepare(app, "expiry");
+    pub(crate) fn expire(&self, current: &Current, now: Now) {
+        let files = self.files.lock();
+        let over: Vec<(Target, Held)> = {
+            let mut register = self.register.lock();
+            let app = current.app();
+            for (target, held) in &mut register.holds {
+                if !held.prepared && held.ends <= now.mono.after(LOOK_EVERY) {
+                    held.prepared = true;
+                    target.prepare(&app, "expiry");
+                }
             }
+            let over = register.holds.extract_if(.., |_, held| held.ends <= now.mono);
+            let over: Vec<(Target, Held)> = over.collect();
+            // The engine ends them at the next call by itself; those without calls are told of here.
+            over.iter().for_each(|(target, _)| target.look(&app));
+            over
+        };
+        for (target, held) in &over {
+            let entry = Entry {
+                what: "expire",
+                by: "expiry",
+                peer: "-",
+                target: &target.to_string(),
+                before: Some(held.to_json(target, now.mono)),
+                after: None,
+                refused: None,
+            };
+            drop(files.audit.write(now.wall, &entry));
         }
-        let over: Vec<Target> = register
-            .holds
-            .iter()
-            .filter(|(_, held)| held.ends <= now.mono)
-            .map(|(target, _)| target.clone())
-            .collect();
-        for target in over {
-            if let Some(held) = register.holds.remove(&target) {
-                // The engine ends it at the next call by itself; a target without calls is told of here.
-                target.look(app);
-                let entry = Entry {
-                    what: "expire",
-                    by: "expiry",
-                    peer: "-",
-                    target: &target.to_string(),
-                    before: Some(held.to_json(&target, now.mono)),
-                    after: None,
-                    refused: None,
-                };
-                drop(register.audit.write(now.wall, &entry));
-                drop(register.changed(Value::Null, Ok(())));
-            }
+        if !over.is_empty() {
+            self.changed(&files, Value::Null, Ok(()));
+        }
+    }
+
+    /// Keeps what there is now.
+    fn changed(&self, files: &Files, hold: Value, audited: Result<(), String>) -> Change {
+        let holds = self.register.lock().holds.clone();
+        let kept = files.holds.as_deref().map(|file| kept::write(file, &holds));
+        let mut register = self.register.lock();
+        if let Some(kept) = &kept {
+            register.trouble = kept.as_ref().err().map(ToString::to_string);
+        }
+        Change {
+            hold,
+            kept: matches!(kept, Some(Ok(()))),
+            trouble: register.trouble.clone().or_else(|| audited.err()),
         }
     }
 
     /// Returns the holds, with whether the contract that runs has a use for each.
     pub(crate) fn list(&self, app: &App, now: Mono) -> Vec<Value> {
-        let register = self.0.lock();
+        let register = self.register.lock();
         let holds = register.holds.iter();
         holds
             .map(|(target, held)| {
@@ -267,7 +316,7 @@ impl Steering {
 
     /// Returns the hold on a target.
     pub(crate) fn on(&self, target: &Target) -> Option<Held> {
-        self.0.lock().holds.get(target).cloned()
+        self.register.lock().holds.get(target).cloned()
     }
 
     /// Writes down a change of another kind.
@@ -275,12 +324,12 @@ impl Steering {
     /// # Errors
     /// Why it could not be written; without a directory for it nothing is written, and that is no error.
     pub(crate) fn note(&self, now: Now, entry: &Entry<'_>) -> Result<(), String> {
-        self.0.lock().audit.write(now.wall, entry)
+        self.files.lock().audit.write(now.wall, entry)
     }
 
     /// Returns why holds are not kept over a restart.
     pub(crate) fn trouble(&self) -> Option<String> {
-        self.0.lock().trouble.clone()
+        self.register.lock().trouble.clone()
     }
 }
 
@@ -292,10 +341,10 @@ pub(crate) async fn watch(current: Arc<Current>) {
         ticks.tick().await;
         let process = Arc::clone(current.process());
         if process.steering.is_due(process.engine.now().mono) {
-            let app = current.app();
+            let current = Arc::clone(&current);
             // What has ended is written down, and files are not written on a worker.
             let looked = tokio::task::spawn_blocking(move || {
-                process.steering.expire(&app, process.engine.now());
+                process.steering.expire(&current, process.engine.now());
             });
             drop(looked.await);
         }
@@ -311,21 +360,6 @@ pub(crate) struct Change {
     pub(crate) kept: bool,
     /// Why it does not, or is not written down.
     pub(crate) trouble: Option<String>,
-}
-
-impl Register {
-    /// Keeps what there is now.
-    fn changed(&mut self, hold: Value, audited: Result<(), String>) -> Change {
-        let kept = self.file.as_deref().map(|file| kept::write(file, &self.holds));
-        if let Some(kept) = &kept {
-            self.trouble = kept.as_ref().err().map(ToString::to_string);
-        }
-        Change {
-            hold,
-            kept: matches!(kept, Some(Ok(()))),
-            trouble: self.trouble.clone().or_else(|| audited.err()),
-        }
-    }
 }
 
 /// Returns a hold in the engine's form, for the time that is left of it.

@@ -63,6 +63,12 @@ impl Coverage {
         if recent.marks.back().is_some_and(|(at, ..)| now.since(*at) < step) {
             return;
         }
+        // What was counted before the first mark has been counted since the start.
+        let (servable, all) = if recent.marks.is_empty() {
+            (0, 0)
+        } else {
+            (servable, all)
+        };
         recent.marks.push_back((now, servable, all));
         // The part that has begun is the last one of the window.
         while recent.marks.len() > PARTS as usize {

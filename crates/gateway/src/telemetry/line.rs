@@ -90,6 +90,49 @@ pub(crate) fn rfc3339(at: Wall) -> String {
     text
 }
 
+/// Reads an instant as RFC 3339 has it, in UTC or with an offset, or as `@` and seconds of Unix time. Parts of a second are
+/// dropped, so that nothing becomes younger.
+pub(crate) fn unix_seconds(text: &str) -> Option<u64> {
+    if let Some(seconds) = text.strip_prefix('@') {
+        return seconds.parse().ok();
+    }
+    let (date, rest) = text.split_once(['T', 't'])?;
+    let (time, offset) = match rest.strip_suffix(['Z', 'z']) {
+        Some(time) => (time, 0),
+        None => {
+            let (time, offset) = rest.split_at_checked(rest.len().checked_sub(6)?)?;
+            let sign = if offset.starts_with('-') { -1 } else { 1 };
+            let (hours, minutes) = offset.strip_prefix(['+', '-'])?.split_once(':')?;
+            (time, sign * (number(hours, 23)? * 60 + number(minutes, 59)?))
+        }
+    };
+    let mut date = date.splitn(3, '-');
+    let wanted = (
+        number(date.next()?, 9999)?,
+        number(date.next()?, 12)?,
+        number(date.next()?, 31)?,
+    );
+    let (time, _) = time.split_once('.').unwrap_or((time, ""));
+    let mut time = time.splitn(3, ':');
+    let (hour, minute, second) = (
+        number(time.next()?, 23)?,
+        number(time.next()?, 59)?,
+        number(time.next()?, 60)?,
+    );
+    // The day is sought: they follow one another, and a year has 365 or 366.
+    let near = (wanted.0 - 1970) * 365 + (wanted.0 - 1970) / 4 + (wanted.1 - 1) * 30;
+    let day = (near - 40..near + 40).find(|day| civil(*day) == wanted)?;
+    let of_day = hour * 3600 + minute * 60 + second;
+    u64::try_from(day * 86_400 + of_day - offset * 60).ok()
+}
+
+/// Reads digits alone.
+fn number(text: &str, most: i64) -> Option<i64> {
+    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let number = text.parse().ok().filter(|_| is_number)?;
+    (number <= most).then_some(number)
+}
+
 /// Returns year, month and day of a day counted from 1970-01-01, in the Gregorian calendar.
 fn civil(days: i64) -> (i64, i64, i64) {
     // Years begin in March here, so that the leap day is the last of its year; 400 of them repeat.
@@ -141,6 +184,27 @@ mod tests {
             (4_107_542_400_000, "2100-03-01T00:00:00.000Z"),
         ] {
             assert_eq!(rfc3339(Wall::from_nanos(millis * 1_000_000)), text);
+        }
+    }
+
+    #[test]
+    fn an_instant_that_is_written_is_read_again() {
+        for seconds in [0_i64, 951_782_400, 1_709_164_800, 1_795_921_327, 4_102_444_799] {
+            let text = rfc3339(Wall::from_nanos(seconds * 1_000_000_000));
+            assert_eq!(unix_seconds(&text), u64::try_from(seconds).ok(), "{text}");
+        }
+        assert_eq!(unix_seconds("@17"), Some(17));
+        assert_eq!(unix_seconds("1970-01-01T02:00:00+02:00"), Some(0));
+        for wrong in [
+            "",
+            "now",
+            "2026-11-29",
+            "2026-02-30T00:00:00Z",
+            "@",
+            "@-1",
+            "2026-11-29T03:02:07",
+        ] {
+            assert_eq!(unix_seconds(wrong), None, "{wrong}");
         }
     }
 

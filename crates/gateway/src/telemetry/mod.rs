@@ -26,7 +26,7 @@ pub use log::Log;
 pub(crate) use access::{AccessLog, CameTo, Record, Request as AccessedRequest};
 pub(crate) use addresses::line as address_line;
 pub(crate) use degradation::Came;
-pub(crate) use line::rfc3339;
+pub(crate) use line::{rfc3339, unix_seconds};
 pub(crate) use metrics::Metrics;
 pub(crate) use outages::{Blame, Outages};
 pub(crate) use standing::{LOOK_EVERY, Standing};

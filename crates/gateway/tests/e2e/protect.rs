@@ -120,6 +120,25 @@ async fn an_allowed_request_goes_on_with_what_the_authority_says_of_its_sender()
 }
 
 #[tokio::test]
+async fn a_yes_is_one_whatever_its_body_and_status_and_its_connection_is_not_waited_for() {
+    let origin = Origin::always(Reply::ok("data")).await;
+    let sso = Origin::start(authority).await;
+    let bench = Bench::start(&contract(&origin, &sso, "", "")).await;
+    for reply in [
+        Reply::ok(vec![b'x'; (64 << 10) + 1]),
+        Reply::status(204),
+        Reply::status(201).body("made"),
+        Reply::raw(
+            "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n",
+            Then::KeepAlive,
+        ),
+    ] {
+        sso.now(reply);
+        assert_eq!(bench.get("/r/1").await.text(), "data");
+    }
+}
+
+#[tokio::test]
 async fn a_denial_is_told_as_it_is_and_nothing_is_asked_of_the_dependency() {
     let origin = Origin::always(Reply::ok("data")).await;
     let sso = Origin::start(authority).await;

@@ -65,7 +65,7 @@ impl Followed {
         self.reloader.reload(Trigger::Signal).await.unwrap()
     }
 
-    async fn changed(&self, text: &str) -> Changes {
+    pub(crate) async fn changed(&self, text: &str) -> Changes {
         match &*self.reload(text).await {
             Outcome::Reloaded(changes) => changes.clone(),
             other @ (Outcome::Unchanged | Outcome::Refused(_)) => panic!("{other:?}"),

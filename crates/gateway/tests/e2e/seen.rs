@@ -1,6 +1,7 @@
 //! What the series say: coverage before it is needed, ages against their limit, breakers step by step, one label per route.
 
 use std::{
+    collections::BTreeSet,
     io::Write as _,
     process::{Command, Stdio},
     time::Duration,
@@ -31,6 +32,11 @@ async fn a_healthy_route_shows_what_an_outage_would_find() {
             found(&bench, "no-snapshot").await
         ),
         (1, 2)
+    );
+    let text = bench.metrics().await;
+    assert!(
+        text.contains("evenkeel_coverage_ratio{route=\"r\"} 0.333333\n"),
+        "{text}"
     );
     bench.advance(Duration::from_secs(60));
     bench.get("/r/1").await;
@@ -297,4 +303,43 @@ async fn the_export_passes_the_checks_of_prometheus() {
         "{}",
         String::from_utf8_lossy(&output.stderr)
     );
+}
+
+/// The words in code of the first cells of the table that follows this line of a page.
+fn words(page: &str, before: &str) -> BTreeSet<String> {
+    let (_, table) = page.split_once(before).unwrap();
+    let rows = table
+        .trim_start()
+        .lines()
+        .take_while(|line| line.starts_with('|'))
+        .skip(2);
+    rows.flat_map(|row| {
+        row.split('|')
+            .nth(1)
+            .unwrap()
+            .split(',')
+            .map(|cell| cell.trim().trim_matches('`').to_owned())
+    })
+    .collect()
+}
+
+#[tokio::test]
+async fn every_reason_for_not_keeping_is_exported_from_the_start_and_explained_on_both_pages() {
+    let origin = Origin::always(Reply::ok("x")).await;
+    let bench = Bench::start(&contract(origin.address, NO_BREAKER, STALE)).await;
+    let text = bench.metrics().await;
+    let prefix = "evenkeel_answers_not_kept_total{route=\"r\",why=\"";
+    let exported: BTreeSet<String> = text
+        .lines()
+        .filter_map(|line| line.strip_prefix(prefix)?.strip_suffix("\"} 0"))
+        .map(str::to_owned)
+        .collect();
+    assert!(exported.len() > 20, "{exported:?}");
+    let reference = include_str!("../../../../docs/reference/metrics.md");
+    assert_eq!(
+        exported,
+        words(reference, "`why` of an answer that was not kept is one of:")
+    );
+    let guide = include_str!("../../../../docs/guide/why-nothing-is-kept.md");
+    assert_eq!(exported, words(guide, "this one says what to do."));
 }

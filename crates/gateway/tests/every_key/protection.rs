@@ -224,6 +224,14 @@ pub(crate) async fn copy() {
             .await;
         assert_eq!(origin.seen()[0].header("x-user"), seen, "{copy}");
     }
+    let (origin, sso) = pair().await;
+    let never = text("", &origin, &sso, "copy = [\"x-user\"]", "");
+    let never = never.replace(
+        "path = \"/r/{id}\" }",
+        "path = \"/r/{id}\", header = { x-user = \"ana\" } }",
+    );
+    let shown = config::parse("c", &never).unwrap_err().to_string();
+    refused(&shown, "match.header: \"x-user\", which only an authority says");
     refused(
         &problems("copy = [\"authorization\"]", ""),
         "\"authorization\", which an authority is told of the client's request",

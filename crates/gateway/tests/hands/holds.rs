@@ -318,3 +318,82 @@ async fn a_route_that_also_forwards_is_held_on_both_sides() {
     running.text(&["release", "r"]).await;
     assert_eq!(post().await, 200);
 }
+
+/// Case 073, step 2: the contract is loaded anew while the hold is in force.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn case_073_a_hold_survives_a_reload_and_a_hold_on_what_comes_back_is_in_force_again() {
+    let origin = Origin::always(Reply::ok("x")).await;
+    let running = started("reload", &origin, "", STALE).await;
+    let path = running.directory.join("contract.toml");
+    let text = std::fs::read_to_string(&path).unwrap();
+    running.text(&["hold", "--dependency", "d", "forced-open", "--reason", "migration"]).await;
+    running.text(&["hold", "r", "forced-off", "--reason", "wrong prices"]).await;
+    std::fs::write(&path, text.replace("60s", "30s")).unwrap();
+    running.text(&["reload"]).await;
+    assert_eq!(get(running.address, "/r/1").await.status, 503);
+    running.text(&["release", "--dependency", "d"]).await;
+    assert_eq!(get(running.address, "/r/1").await.status, 503, "the route is still held");
+    // The route goes, and comes back under its name.
+    std::fs::write(&path, text.replace("name = \"r\"", "name = \"other\"")).unwrap();
+    running.text(&["reload"]).await;
+    assert_eq!(get(running.address, "/r/1").await.status, 200);
+    std::fs::write(&path, &text).unwrap();
+    running.text(&["reload"]).await;
+    assert_eq!(get(running.address, "/r/1").await.status, 503);
+    running.text(&["release", "r"]).await;
+    assert_eq!(get(running.address, "/r/1").await.status, 200);
+}
+
+/// No hold, on the route or on its authority, lets anybody through who is not allowed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_hold_opens_a_protected_route() {
+    let origin = Origin::always(Reply::ok("secret")).await;
+    let sso = Origin::always(Reply::status(403)).await;
+    let directory = directory("protected");
+    let text = format!(
+        "[gateway]\nlisten = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\n[dependencies.d]\nurls = [\"http://{}\"]\n\
+         [dependencies.sso]\nurls = [\"http://{}\"]\nbreaker = {{ consecutive = 1 }}\n\
+         [authorities.sso]\nfrom = \"sso\"\npath = \"/verify\"\nheaders = [\"authorization\"]\n\
+         [[routes]]\nname = \"r\"\nmatch = {{ path = \"/r/{{id}}\" }}\nclass = \"read\"\nfrom = \"d\"\nauthorize = \"sso\"\n\
+         ladder = [ {{ default = {{ status = 200, content_type = \"text/plain\", body = \"secret\" }} }} ]\n",
+        origin.address, sso.address
+    );
+    let running = Running::start(&directory, &text).await;
+    let targets = [&["r"][..], &["--dependency", "sso"], &["--dependency", "d"]];
+    let modes = ["forced-open", "forced-off", "stale-only", "default-only", "forced-closed"];
+    for is_down in [false, true] {
+        for target in targets {
+            for mode in modes {
+                let arguments: Vec<&str> = ["hold"].iter().chain(target).copied().chain([mode, "--reason", "x"]).collect();
+                drop(running.run(&arguments).await);
+                for _ in 0..3 {
+                    let answer = get(running.address, "/r/1").await;
+                    assert!([403, 503].contains(&answer.status), "{target:?} {mode}: {}", answer.status);
+                    assert!(!answer.text().contains("secret"), "{target:?} {mode}");
+                }
+            }
+        }
+        if !is_down {
+            sso.now(Reply::status(503));
+        }
+    }
+    assert_eq!(origin.hits(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_asks_without_the_token_is_written_down_and_fills_no_disk() {
+    let origin = Origin::always(Reply::ok("x")).await;
+    let running = started("locked-out", &origin, "", "").await;
+    let other = running.directory.join("other.token");
+    std::fs::write(&other, "0123456789abcdef\n").unwrap();
+    let file = other.display().to_string();
+    let begun = tokio::time::Instant::now();
+    for _ in 0..10 {
+        running.refused(&["hold", "r", "forced-off", "--reason", "x", "--token-file", &file]).await;
+    }
+    let seconds = begun.elapsed().as_secs() + 2;
+    crate::kit::until("it is written down", || running.directory.join("state/audit.jsonl").exists()).await;
+    let written = audit(&running);
+    assert!((1..=seconds).contains(&(written.len() as u64)), "{written:?}");
+    assert_eq!((written[0]["what"].as_str(), written[0]["target"].as_str()), (Some("locked-out"), Some("/hold")));
+}

@@ -8,4 +8,5 @@ mod observes;
 mod pages;
 mod process;
 mod purges;
+mod snapshots;
 mod status;

@@ -24,7 +24,13 @@ const CONTRACTS: u64 = 1500;
 /// The longest text that is made; a longer one is cut.
 const TEXT_MAX: usize = 64 << 10;
 const FULL: &str = include_str!("full.toml");
-const EXAMPLE: &str = include_str!("../../../../examples/shared-cache.toml");
+const EXAMPLES: [&str; 5] = [
+    include_str!("../../../../examples/five-services.toml"),
+    include_str!("../../../../examples/product-page.toml"),
+    include_str!("../../../../examples/shared-cache.toml"),
+    include_str!("../../../../examples/sidecar.toml"),
+    include_str!("../../../../examples/tenants.toml"),
+];
 const REFERENCE: &str = include_str!("../../../../docs/reference/contract.md");
 
 /// Values that stand where others are meant.
@@ -77,7 +83,7 @@ impl Draws {
 fn originals() -> Vec<&'static str> {
     let shown = REFERENCE.split("```toml\n").skip(1);
     let shown = shown.filter_map(|rest| rest.split("```").next());
-    [FULL, FULL, FULL, EXAMPLE].into_iter().chain(shown).collect()
+    [FULL; 5].into_iter().chain(EXAMPLES).chain(shown).collect()
 }
 
 /// Returns a text that somebody could have written who was not careful.

@@ -1,0 +1,133 @@
+//! Every hold, on the route, on its dependency and on the one of its authority, in every outage of the authority: nothing that
+//! a person may force, and nothing that fails, opens a door.
+
+use evenkeel_gateway::admin::{places, read_token};
+
+use crate::{
+    kit::{Answer, Bench, Client, Origin, Reply, Seen, Then},
+    protect::{COPY, authority, contract},
+};
+
+/// A change over the administration port, as the command line makes it.
+async fn change(bench: &Bench, path: &str, body: &str) -> Answer {
+    let admin = bench.gateway.admin_address();
+    let token = places(admin)
+        .iter()
+        .find_map(|place| read_token(place).ok())
+        .expect("the token of this process");
+    let mut client = Client::connect(admin).await;
+    client
+        .send(&format!(
+            "POST {path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {token}\r\ncontent-type: application/json\r\n\
+             content-length: {}\r\n\r\n{body}",
+            body.len()
+        ))
+        .await;
+    client.answer(false).await
+}
+
+async fn hold(bench: &Bench, name: &str, mode: &str) -> u16 {
+    let what = if name == "r" { "route" } else { "dependency" };
+    let body = format!("{{\"{what}\":\"{name}\",\"mode\":\"{mode}\",\"reason\":\"drill\",\"by\":\"ana\"}}");
+    change(bench, "/hold", &body).await.status
+}
+
+const MODES: [&str; 5] = [
+    "forced-open",
+    "forced-off",
+    "stale-only",
+    "default-only",
+    "forced-closed",
+];
+
+/// What the authority does, and what a client is told of it where nothing else is held.
+const STATES: [(&str, u16); 6] = [
+    ("yes", 200),
+    ("no", 401),
+    ("error", 503),
+    ("no decision", 503),
+    ("cut", 503),
+    ("down", 503),
+];
+
+async fn be(sso: &Origin, state: &str) {
+    sso.script(match state {
+        "yes" => authority,
+        "no" => |_: &Seen| Reply::status(401).body("who are you?"),
+        "error" => |_: &Seen| Reply::status(503),
+        "cut" => |_: &Seen| {
+            Reply::raw(
+                "HTTP/1.1 200 OK\r\nx-user: ana\r\nx-tenant: t\r\ncontent-length: 9\r\n\r\nx",
+                Then::Close,
+            )
+        },
+        _ => |_: &Seen| Reply::status(404),
+    });
+    if state == "down" {
+        sso.stop().await;
+    }
+}
+
+/// Asks for what is kept, for what is not, and for a write.
+async fn ask(bench: &Bench) -> [Answer; 3] {
+    let ana = [("authorization", "Bearer t/ana"), ("content-length", "0")];
+    let mut client = Client::connect(bench.address()).await;
+    let kept = client.request("GET", "/r/1", &ana[..1]).await;
+    let other = client.request("GET", "/r/2", &ana[..1]).await;
+    [kept, other, client.request("POST", "/w/1", &ana).await]
+}
+
+#[tokio::test]
+async fn e63_no_hold_and_no_outage_opens_a_door_whatever_is_kept() {
+    let ladder = "ladder = [ { stale = \"1d\" }, { default = { content_type = \"text/plain\", body = \"default\" } } ]";
+    for caching in ["", "freshness = \"origin\""] {
+        let route = format!("scope = [\"tenant\", \"subject\"]\n{caching}\n{ladder}");
+        let origin = Origin::always(Reply::ok("data").header("cache-control", "max-age=3600")).await;
+        let sso = Origin::start(authority).await;
+        let text = contract(&origin, &sso, COPY, &route)
+            .replace("breaker = { consecutive = 2 }", "breaker = \"off\"");
+        let bench = Bench::start(&text).await;
+        assert_eq!(ask(&bench).await[0].text(), "data");
+        for target in ["r", "d", "sso"] {
+            for mode in MODES {
+                let put = hold(&bench, target, mode).await;
+                let chooses = mode.ends_with("-only");
+                assert_eq!(put == 200, target == "r" || !chooses, "{target} {mode}: {put}");
+                for (state, told) in STATES {
+                    be(&sso, state).await;
+                    let before = origin.hits();
+                    let answers = ask(&bench).await;
+                    if state == "down" {
+                        sso.heal().await;
+                    }
+                    let shut = target == "sso" && mode != "forced-closed" && put == 200;
+                    let expected = if shut { 503 } else { told };
+                    if expected == 200 {
+                        continue; // what the ladder and the hold leave
+                    }
+                    for answer in answers {
+                        let text = answer.text();
+                        assert_eq!(
+                            answer.status, expected,
+                            "{caching} {target} {mode} {state}: {text}"
+                        );
+                        let is_served = text.contains("data") || text.contains("default");
+                        assert!(!is_served, "{caching} {target} {mode} {state}: {text}");
+                        if expected == 503 {
+                            assert!(
+                                text.contains("protection-unavailable"),
+                                "{target} {mode} {state}: {text}"
+                            );
+                        }
+                    }
+                    assert_eq!(origin.hits(), before, "{caching} {target} {mode} {state}");
+                }
+                if put == 200 {
+                    let what = if target == "r" { "route" } else { "dependency" };
+                    let body = format!("{{\"{what}\":\"{target}\",\"by\":\"ana\"}}");
+                    assert_eq!(change(&bench, "/release", &body).await.status, 200);
+                }
+            }
+        }
+    }
+}

@@ -2,6 +2,8 @@
 //! It exists so that serving old data touches nothing that can be down.
 //! It refuses to grow past its bound, and to replace newer data by older.
 
+mod restoring;
+
 use std::{
     fmt,
     hash::{BuildHasher, Hasher},
@@ -23,7 +25,7 @@ use quick_cache::{
 use smallvec::SmallVec;
 
 use crate::{
-    behind::{Before, Behind, Beyond, Pin, Pins, Restored, is_pinned},
+    behind::{Behind, Beyond, Pin, Pins, is_pinned},
     key::Key,
     purge::{Concerns, KeyParts, Purge, Purged},
     retired::Retired,
@@ -311,46 +313,6 @@ impl<T> Memory<T> {
         drop(self.0.cache.remove_if(&self.hash(key), |held| {
             held.key.as_slice() == key.as_slice() && replaces(Some(at), held.rank())
         }));
-    }
-
-    /// Tells a store behind this one of every change from now on. `false` if there is one already.
-    pub fn write_behind(&self, behind: Arc<dyn Behind<T>>) -> bool {
-        self.0.behind.set(behind)
-    }
-
-    /// Begins to ask a store behind for what is not held here.
-    #[must_use]
-    pub fn before(&self) -> Before {
-        Before(self.0.retired.count())
-    }
-
-    /// Keeps what a store behind has given back, under the whole key that it was told: unless something observed later is
-    /// held, or the key was retired since it was asked: `None`. What is returned holds it for the call that it is for.
-    pub fn restore(
-        &self,
-        key: &[u8],
-        value: T,
-        value_bytes: usize,
-        entry: Entry,
-        before: Before,
-    ) -> Option<Restored> {
-        let key = Key::from_slice(key);
-        let retired = || self.0.retired.since(&key, before.0);
-        let bytes = (value_bytes as u64).saturating_add(OVERHEAD);
-        let restored = self.0.pins.hold(bytes, self.limit());
-        let pin = restored.pin();
-        if retired() || self.put_quietly(&key, (value, value_bytes), entry, pin, None).0 != Put::Kept {
-            return None;
-        }
-        let retired = retired();
-        if retired {
-            // Whoever retired it may not have seen this copy.
-            let rank = entry.observed.filter(|at| *at < FUTURE);
-            drop(self.0.cache.remove_if(&self.hash(&key), |held| {
-                held.key.as_slice() == key.as_slice() && held.rank() == rank
-            }));
-        }
-        (!retired).then_some(restored)
     }
 
     /// Keeps what a load brought, unless something observed later is held or the key was retired since it began.

@@ -326,13 +326,28 @@ async fn case_073_a_hold_survives_a_reload_and_a_hold_on_what_comes_back_is_in_f
     let running = started("reload", &origin, "", STALE).await;
     let path = running.directory.join("contract.toml");
     let text = std::fs::read_to_string(&path).unwrap();
-    running.text(&["hold", "--dependency", "d", "forced-open", "--reason", "migration"]).await;
-    running.text(&["hold", "r", "forced-off", "--reason", "wrong prices"]).await;
+    running
+        .text(&[
+            "hold",
+            "--dependency",
+            "d",
+            "forced-open",
+            "--reason",
+            "migration",
+        ])
+        .await;
+    running
+        .text(&["hold", "r", "forced-off", "--reason", "wrong prices"])
+        .await;
     std::fs::write(&path, text.replace("60s", "30s")).unwrap();
     running.text(&["reload"]).await;
     assert_eq!(get(running.address, "/r/1").await.status, 503);
     running.text(&["release", "--dependency", "d"]).await;
-    assert_eq!(get(running.address, "/r/1").await.status, 503, "the route is still held");
+    assert_eq!(
+        get(running.address, "/r/1").await.status,
+        503,
+        "the route is still held"
+    );
     // The route goes, and comes back under its name.
     std::fs::write(&path, text.replace("name = \"r\"", "name = \"other\"")).unwrap();
     running.text(&["reload"]).await;
@@ -360,15 +375,30 @@ async fn no_hold_opens_a_protected_route() {
     );
     let running = Running::start(&directory, &text).await;
     let targets = [&["r"][..], &["--dependency", "sso"], &["--dependency", "d"]];
-    let modes = ["forced-open", "forced-off", "stale-only", "default-only", "forced-closed"];
+    let modes = [
+        "forced-open",
+        "forced-off",
+        "stale-only",
+        "default-only",
+        "forced-closed",
+    ];
     for is_down in [false, true] {
         for target in targets {
             for mode in modes {
-                let arguments: Vec<&str> = ["hold"].iter().chain(target).copied().chain([mode, "--reason", "x"]).collect();
+                let arguments: Vec<&str> = ["hold"]
+                    .iter()
+                    .chain(target)
+                    .copied()
+                    .chain([mode, "--reason", "x"])
+                    .collect();
                 drop(running.run(&arguments).await);
                 for _ in 0..3 {
                     let answer = get(running.address, "/r/1").await;
-                    assert!([403, 503].contains(&answer.status), "{target:?} {mode}: {}", answer.status);
+                    assert!(
+                        [403, 503].contains(&answer.status),
+                        "{target:?} {mode}: {}",
+                        answer.status
+                    );
                     assert!(!answer.text().contains("secret"), "{target:?} {mode}");
                 }
             }
@@ -389,11 +419,19 @@ async fn whoever_asks_without_the_token_is_written_down_and_fills_no_disk() {
     let file = other.display().to_string();
     let begun = tokio::time::Instant::now();
     for _ in 0..10 {
-        running.refused(&["hold", "r", "forced-off", "--reason", "x", "--token-file", &file]).await;
+        running
+            .refused(&["hold", "r", "forced-off", "--reason", "x", "--token-file", &file])
+            .await;
     }
     let seconds = begun.elapsed().as_secs() + 2;
-    crate::kit::until("it is written down", || running.directory.join("state/audit.jsonl").exists()).await;
+    crate::kit::until("it is written down", || {
+        running.directory.join("state/audit.jsonl").exists()
+    })
+    .await;
     let written = audit(&running);
     assert!((1..=seconds).contains(&(written.len() as u64)), "{written:?}");
-    assert_eq!((written[0]["what"].as_str(), written[0]["target"].as_str()), (Some("locked-out"), Some("/hold")));
+    assert_eq!(
+        (written[0]["what"].as_str(), written[0]["target"].as_str()),
+        (Some("locked-out"), Some("/hold"))
+    );
 }

@@ -86,10 +86,15 @@ async fn metrics_are_read_where_the_contract_says_and_nothing_else_is_there() {
 /// Case 075: an "ejected" host still gets traffic.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn case_075_addresses_that_are_left_out_and_asked_all_the_same_are_shown() {
-    let (one, other) = (Origin::always(Reply::ok("x")).await, Origin::always(Reply::ok("x")).await);
+    let (one, other) = (
+        Origin::always(Reply::ok("x")).await,
+        Origin::always(Reply::ok("x")).await,
+    );
     let dependency = "breaker = \"off\"\neject = { consecutive = 1 }";
-    let text = contract(one.address, dependency, "")
-        .replace(&format!("[\"http://{}\"]", one.address), &format!("[\"http://{}\", \"http://{}\"]", one.address, other.address));
+    let text = contract(one.address, dependency, "").replace(
+        &format!("[\"http://{}\"]", one.address),
+        &format!("[\"http://{}\", \"http://{}\"]", one.address, other.address),
+    );
     let running = Running::start(&directory("ejected"), &text).await;
     one.stop().await;
     for _ in 0..20 {
@@ -103,5 +108,8 @@ async fn case_075_addresses_that_are_left_out_and_asked_all_the_same_are_shown()
         get(running.address, "/r/1").await;
     }
     let shown = running.text(&["status"]).await;
-    assert!(shown.contains("asked all the same: too few others are left"), "{shown}");
+    assert!(
+        shown.contains("asked all the same: too few others are left"),
+        "{shown}"
+    );
 }

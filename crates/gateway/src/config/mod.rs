@@ -18,6 +18,7 @@ mod keep_if;
 pub mod keys;
 pub mod kinds;
 mod ladder;
+mod late;
 pub mod lints;
 mod network;
 pub mod outside;

@@ -50,7 +50,7 @@ pub struct App {
     pub(super) personal: Personal,
     pub(crate) dependencies: Vec<(Dependency, Arc<Upstream>)>,
     pub(crate) resources: Vec<Resource>,
-    pub(super) served: AllServed,
+    pub(super) served: Arc<AllServed>,
 }
 
 impl App {
@@ -162,7 +162,7 @@ impl App {
                 .collect(),
             gates: served.list.iter().filter_map(|one| one.gate.clone()).collect(),
             personal: Personal::of(contract),
-            served,
+            served: Arc::new(served),
             dependencies,
             resources,
         })

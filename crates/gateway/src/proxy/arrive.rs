@@ -133,11 +133,6 @@ pub(super) fn prepare(
     let route = match (route, passing) {
         (Some(route), _) => route,
         (None, Some(passing)) => {
-            let keepers = if request.method.is_safe() {
-                Vec::new()
-            } else {
-                app.served.keepers(&request)
-            };
             let spent = arrived.map_or(Duration::ZERO, |at| app.engine().now().mono.since(at));
             let shadow = served.observes.as_ref().and_then(|observing| {
                 Shadow::of(observing, &request, |route| {
@@ -147,7 +142,7 @@ pub(super) fn prepare(
             return Ok(Asked::Pass(Box::new(Passed {
                 shadow,
                 passing: Arc::clone(passing),
-                keepers,
+                served: Arc::clone(&app.served),
                 request,
                 authority,
                 peer: Arc::clone(peer),

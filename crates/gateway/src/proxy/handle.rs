@@ -117,7 +117,7 @@ async fn answer(
         }
         Ok(Asked::Pass(mut passed)) => {
             let watching = passed.shadow.take().map(Shadow::begin);
-            let retires = !passed.keepers.is_empty();
+            let retires = !passed.request.method.is_safe();
             let answered = passed.answer(body, &app.process.labels).await;
             if let Some(store) = app.process.store.get().filter(|_| retires) {
                 store.settled().await;

@@ -168,6 +168,7 @@
 //! [`Read::seed`] and [`Read::forget`] put a snapshot in and take it out.
 
 mod answer;
+mod behind;
 mod breaker;
 pub mod classify;
 mod clock;
@@ -197,6 +198,7 @@ pub mod tower;
 mod until;
 
 pub use answer::{Answer, Misuse, Unanswered};
+pub use behind::{Before, Behind, Restored};
 pub use breaker::BreakerBuilder;
 pub use clock::{Clock, ManualClock};
 pub use counts::{Counts, Exercised, NotKept, Refreshed, RetryCounts};
@@ -212,7 +214,7 @@ pub use evenkeel_core::{
 pub use event::{Event, EventKind};
 pub use hold::Hold;
 pub use key::{EmptyScopePart, Scope};
-pub use memory::{Copied, Memory};
+pub use memory::{Copied, Entry, Memory};
 pub use pass::{Pass, PassBuilder};
 pub use protect::{Decided, Decision, Protect, ProtectBuilder, ProtectCounts, Unavailable};
 pub use purge::{Concerns, KeyParts, Purge, Purged};

@@ -2,6 +2,8 @@
 //! It exists so that serving old data touches nothing that can be down.
 //! It refuses to grow past its bound, and to replace newer data by older.
 
+mod restoring;
+
 use std::{
     fmt,
     hash::{BuildHasher, Hasher},
@@ -14,7 +16,7 @@ use std::{
     time::Duration,
 };
 
-use evenkeel_core::{Facts, Mono, Wall, replaces};
+use evenkeel_core::{Facts, Mono, Wall, replaces, store::Order};
 use foldhash::fast::RandomState;
 use quick_cache::{
     Lifecycle, OptionsBuilder, Weighter,
@@ -23,6 +25,7 @@ use quick_cache::{
 use smallvec::SmallVec;
 
 use crate::{
+    behind::{Behind, Beyond, Pin, Pins, is_pinned},
     key::Key,
     purge::{Concerns, KeyParts, Purge, Purged},
     retired::Retired,
@@ -46,6 +49,8 @@ pub(crate) struct Snapshot<T> {
     /// How long its attempt took, where refreshes go by that.
     cost: Option<Duration>,
     bytes: u64,
+    /// It is about to be used, where it was fetched for that.
+    pin: Option<Pin>,
     /// It was purged softly: not fresh any more, whatever its lifetime says.
     expired: AtomicBool,
 }
@@ -88,6 +93,8 @@ struct Shared<T> {
     cache: Cache<u64, Arc<Snapshot<T>>, ByBytes, AlreadyHashed, CountEvictions<T>>,
     hashes: RandomState,
     retired: Retired,
+    behind: Beyond<dyn Behind<T>>,
+    pins: Pins,
     evicted: Arc<AtomicU64>,
 }
 
@@ -103,6 +110,10 @@ impl<T> Clone for CountEvictions<T> {
 impl<T> Lifecycle<u64, Arc<Snapshot<T>>> for CountEvictions<T> {
     /// What was evicted, so that it is dropped after the lock is left. An insertion that evicts several is rare.
     type RequestState = SmallVec<[Arc<Snapshot<T>>; 2]>;
+
+    fn is_pinned(&self, _hash: &u64, snapshot: &Arc<Snapshot<T>>) -> bool {
+        is_pinned(snapshot.pin.as_ref())
+    }
 
     fn on_evict(&self, state: &mut Self::RequestState, _hash: u64, snapshot: Arc<Snapshot<T>>) {
         self.0.fetch_add(1, Ordering::Relaxed);
@@ -167,6 +178,9 @@ impl<T> Weighter<u64, Arc<Snapshot<T>>> for ByBytes {
     }
 }
 
+/// What a store behind is told: a copy, and the turn that was drawn while its key was held.
+type Told<T> = (Arc<Snapshot<T>>, u64);
+
 /// What became of an attempt to keep something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Put {
@@ -220,6 +234,8 @@ impl<T> Memory<T> {
             cache: Cache::with_options(options, ByBytes, AlreadyHashed, counting),
             hashes: RandomState::default(),
             retired: Retired::default(),
+            behind: Beyond::default(),
+            pins: Pins::default(),
             evicted,
         }))
     }
@@ -281,6 +297,17 @@ impl<T> Memory<T> {
 
     /// Takes away what was observed under `key` up to `at`, also what a load that is under way may yet bring.
     pub(crate) fn retire(&self, key: &Key, at: Mono) {
+        self.retire_here(key, at);
+        if let Some(behind) = self.0.behind.get() {
+            // What is not here may be there. Until it is told it may give that back, so it is looked for once more.
+            let turn = behind.turn();
+            let started = Some(at);
+            behind.gone(key, Order { turn, started });
+            self.retire_here(key, at);
+        }
+    }
+
+    fn retire_here(&self, key: &Key, at: Mono) {
         // The note comes first: a load that keeps its result in between then finds it.
         self.0.retired.note(key, at);
         drop(self.0.cache.remove_if(&self.hash(key), |held| {
@@ -310,8 +337,31 @@ impl<T> Memory<T> {
         }
     }
 
-    /// Keeps `entry` unless something observed later is held. One step per key: two loads cannot mix.
+    /// Keeps `entry` unless something observed later is held, and tells the store behind.
     pub(crate) fn put(&self, key: &Key, value: T, value_bytes: usize, entry: Entry) -> Put {
+        let behind = self.0.behind.get();
+        let (put, told) = self.put_quietly(key, (value, value_bytes), entry, None, behind);
+        if let (Some(behind), Some((snapshot, turn))) = (behind, told) {
+            let started = snapshot.rank();
+            match put {
+                Put::Kept => behind.kept(key, &snapshot.value, &entry, Order { turn, started }),
+                Put::TooBig => behind.gone(key, Order { turn, started }),
+                Put::Superseded => {}
+            }
+        }
+        put
+    }
+
+    /// Keeps `entry` unless something observed later is held. One step per key: two loads cannot mix. Where there is a store
+    /// behind, also returns what it is told: the copy, and the turn that was drawn while the key was held.
+    fn put_quietly(
+        &self,
+        key: &Key,
+        (value, value_bytes): (T, usize),
+        entry: Entry,
+        pin: Option<Pin>,
+        behind: Option<&dyn Behind<T>>,
+    ) -> (Put, Option<Told<T>>) {
         let bytes = (value_bytes as u64)
             .saturating_add(key.len() as u64)
             .saturating_add(OVERHEAD);
@@ -335,17 +385,21 @@ impl<T> Memory<T> {
             revalidate,
             cost,
             bytes,
+            pin,
             expired: AtomicBool::new(false),
         });
         let too_big = bytes > self.largest();
         // The old value is dropped after the store's lock is left: its drop is somebody else's code.
         let mut replaced = None;
+        let mut turn = None;
         let held = self.0.cache.entry(&self.hash(key), None, |_, held| {
             if held.key.as_slice() == key.as_slice() && !replaces(snapshot.rank(), held.rank()) {
                 EntryAction::Retain(Put::Superseded)
             } else if too_big {
+                turn = behind.map(Behind::turn);
                 EntryAction::Remove
             } else {
+                turn = behind.map(Behind::turn);
                 replaced = Some(mem::replace(held, Arc::clone(&snapshot)));
                 EntryAction::Retain(Put::Kept)
             }
@@ -355,16 +409,21 @@ impl<T> Memory<T> {
             // A copy that grows in its place pushes nothing out by itself; this does.
             self.0.cache.set_capacity(self.limit());
         }
-        match held {
+        let put = match held {
             EntryResult::Retained(put) => put,
-            EntryResult::Vacant(_) if too_big => Put::TooBig,
+            EntryResult::Vacant(_) if too_big => {
+                turn = behind.map(Behind::turn);
+                Put::TooBig
+            }
             EntryResult::Vacant(place) => {
+                turn = behind.map(Behind::turn);
                 // An error hands the value back when the key was removed meanwhile: then it is not kept.
-                drop(place.insert(snapshot));
+                drop(place.insert(Arc::clone(&snapshot)));
                 Put::Kept
             }
             EntryResult::Removed(..) | EntryResult::Replaced(..) | EntryResult::Timeout => Put::TooBig,
-        }
+        };
+        (put, turn.map(|turn| (snapshot, turn)))
     }
 }
 
@@ -442,15 +501,22 @@ impl<T> Snapshot<T> {
 }
 
 /// What is kept beside a value.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Entry {
-    pub(crate) observed: Option<Mono>,
-    pub(crate) observed_wall: Option<Wall>,
-    pub(crate) own_limit: Option<Duration>,
-    pub(crate) stale_forbidden: bool,
-    pub(crate) lifetime: Option<Duration>,
-    pub(crate) revalidate: Option<Duration>,
-    pub(crate) cost: Option<Duration>,
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Entry {
+    /// When the attempt that produced it began; [`Mono::END`] if it is dated ahead, `None` if nobody said.
+    pub observed: Option<Mono>,
+    /// The same by the wall clock of that time, for display.
+    pub observed_wall: Option<Wall>,
+    /// A limit on its age that came with it.
+    pub own_limit: Option<Duration>,
+    /// It forbids being served stale.
+    pub stale_forbidden: bool,
+    /// How long it counts as fresh, where that is its own.
+    pub lifetime: Option<Duration>,
+    /// Its own window beyond that.
+    pub revalidate: Option<Duration>,
+    /// How long its attempt took, where refreshes go by that.
+    pub cost: Option<Duration>,
 }
 
 #[cfg(test)]

@@ -65,7 +65,8 @@ const KEY_FOLLOWS: u8 = 0xff;
 
 impl<'k> KeyParts<'k> {
     /// Takes a key apart. `None` for what no guard has written.
-    pub(crate) fn of(whole: &'k [u8]) -> Option<Self> {
+    #[must_use]
+    pub fn of(whole: &'k [u8]) -> Option<Self> {
         let (guard, mut rest) = part(whole)?;
         let mut scope = Vec::new();
         loop {

@@ -22,13 +22,26 @@ pub(crate) struct Retired {
 
 #[derive(Debug)]
 struct Keys {
-    times: HashMap<Key, Mono>,
+    /// When each was retired, and as which of all.
+    times: HashMap<Key, (Mono, u64)>,
     /// In the order in which they came in.
     order: VecDeque<Key>,
     /// What was retired by a rule, in the order in which it was.
-    rules: VecDeque<(Concerns, Mono)>,
+    rules: VecDeque<Rule>,
     /// Every key counts as retired at this time.
     floor: Mono,
+    /// How many retirements there were.
+    count: u64,
+    /// The latest of those that are no longer told apart.
+    forgotten: u64,
+}
+
+/// What was retired by a rule: when, and as which of all retirements.
+#[derive(Debug)]
+struct Rule {
+    concerns: Concerns,
+    at: Mono,
+    number: u64,
 }
 
 /// This many keys are remembered one by one.
@@ -51,6 +64,8 @@ impl Default for Retired {
                 order: VecDeque::new(),
                 rules: VecDeque::new(),
                 floor: NEVER,
+                count: 0,
+                forgotten: 0,
             }),
         }
     }
@@ -61,18 +76,20 @@ impl Retired {
     pub(crate) fn note(&self, key: &Key, at: Mono) {
         let mut keys = self.keys.lock();
         let keys = &mut *keys;
-        if let Some(time) = keys.times.get_mut(key) {
+        keys.count += 1;
+        if let Some((time, number)) = keys.times.get_mut(key) {
             *time = at.max(*time);
+            *number = keys.count;
         } else {
-            keys.times.insert(key.clone(), at);
+            keys.times.insert(key.clone(), (at, keys.count));
             keys.order.push_back(key.clone());
         }
         if keys.order.len() > KEYS_MAX {
             for key in keys.order.drain(..KEYS_LEAVE) {
-                keys.floor = keys
-                    .times
-                    .remove(&key)
-                    .map_or(keys.floor, |time| keys.floor.max(time));
+                if let Some((time, number)) = keys.times.remove(&key) {
+                    keys.floor = keys.floor.max(time);
+                    keys.forgotten = keys.forgotten.max(number);
+                }
             }
         }
         self.latest.fetch_max(at.as_nanos(), Ordering::AcqRel);
@@ -81,11 +98,14 @@ impl Retired {
     /// Notes that what was observed before `at` is void under every key that is concerned.
     pub(crate) fn note_all(&self, concerns: Concerns, at: Mono) {
         let mut keys = self.keys.lock();
-        keys.rules.push_back((concerns, at));
+        keys.count += 1;
+        let number = keys.count;
+        keys.rules.push_back(Rule { concerns, at, number });
         if keys.rules.len() > RULES_MAX
-            && let Some((_, at)) = keys.rules.pop_front()
+            && let Some(oldest) = keys.rules.pop_front()
         {
-            keys.floor = keys.floor.max(at);
+            keys.floor = keys.floor.max(oldest.at);
+            keys.forgotten = keys.forgotten.max(oldest.number);
         }
         self.latest.fetch_max(at.as_nanos(), Ordering::AcqRel);
     }
@@ -98,10 +118,24 @@ impl Retired {
             return NEVER;
         }
         let keys = self.keys.lock();
-        let by_rule = keys.rules.iter().filter(|(concerns, _)| concerns.whole(key));
-        let by_rule = by_rule.map(|(_, at)| *at).max();
-        let own = keys.times.get(key).copied();
+        let by_rule = keys.rules.iter().filter(|rule| rule.concerns.whole(key));
+        let by_rule = by_rule.map(|rule| rule.at).max();
+        let own = keys.times.get(key).map(|(at, _)| *at);
         [own, by_rule].into_iter().flatten().fold(keys.floor, Mono::max)
+    }
+
+    /// Returns how many retirements there were: what comes later can be asked for with [`Self::since`].
+    pub(crate) fn count(&self) -> u64 {
+        self.keys.lock().count
+    }
+
+    /// Tells whether a key was retired since there were so many retirements, or may have been.
+    pub(crate) fn since(&self, key: &Key, count: u64) -> bool {
+        let keys = self.keys.lock();
+        let mut rules = keys.rules.iter();
+        keys.forgotten > count
+            || keys.times.get(key).is_some_and(|(_, number)| *number > count)
+            || rules.any(|rule| rule.number > count && rule.concerns.whole(key))
     }
 
     /// Tells whether data observed under `key` at `observed` is void.
@@ -112,8 +146,8 @@ impl Retired {
         let keys = self.keys.lock();
         let mut rules = keys.rules.iter();
         observed < keys.floor
-            || keys.times.get(key).is_some_and(|at| observed < *at)
-            || rules.any(|(concerns, at)| observed < *at && concerns.whole(key))
+            || keys.times.get(key).is_some_and(|(at, _)| observed < *at)
+            || rules.any(|rule| observed < rule.at && rule.concerns.whole(key))
     }
 }
 
@@ -136,6 +170,22 @@ mod tests {
             retired.note(&key(number), Mono::from_nanos(6));
         }
         assert!(retired.last(&key(1)) >= Mono::from_nanos(5));
+    }
+
+    #[test]
+    fn what_was_retired_since_a_moment_is_known_and_no_retirement_is_overlooked() {
+        let retired = Retired::default();
+        retired.note(&key(1), Mono::from_nanos(5));
+        let before = retired.count();
+        assert!(!retired.since(&key(1), before));
+        retired.note(&key(2), Mono::from_nanos(5));
+        assert!(retired.since(&key(2), before) && !retired.since(&key(1), before));
+        for number in 3..5_000 {
+            retired.note(&key(number), Mono::from_nanos(6));
+        }
+        assert!(retired.since(&key(2), before));
+        let now = retired.count();
+        assert!((1..5_000).all(|number| !retired.since(&key(number), now)));
     }
 
     #[test]

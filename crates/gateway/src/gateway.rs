@@ -16,6 +16,8 @@ use crate::{
     telemetry::{AccessLog, LOOK_EVERY, Level, Log, Metrics},
 };
 
+/// So long the store may write its last lines, whatever is left of the drain.
+const STORE_END_MIN: Duration = Duration::from_millis(200);
 /// Connections to the administration port at once.
 const ADMIN_CONNECTIONS: usize = 64;
 
@@ -43,6 +45,8 @@ pub enum StartError {
     Bind(SocketAddr, io::Error),
     /// The token for changes could not be read.
     Token(String),
+    /// No thread could be started for the store.
+    Store(io::Error),
     /// The access log could not be opened.
     AccessLog(config::AccessLog, io::Error),
 }
@@ -60,6 +64,10 @@ impl fmt::Display for StartError {
                 "cannot use gateway.admin_token_file: {error}; write a token of at least 16 characters to the file, as \
                  `openssl rand -hex 32` makes one, and let this user read it"
             ),
+            Self::Store(error) => write!(
+                f,
+                "cannot start the threads of the store: {error}; raise the limit of threads"
+            ),
             Self::AccessLog(named, error) => write!(
                 f,
                 "cannot open gateway.access_log {named:?}: {error}; name a file in a directory that this user may write to"
@@ -73,7 +81,7 @@ impl std::error::Error for StartError {
         match self {
             Self::Contract(problems) => Some(problems),
             Self::Token(_) => None,
-            Self::Bind(_, error) | Self::AccessLog(_, error) => Some(error),
+            Self::Bind(_, error) | Self::AccessLog(_, error) | Self::Store(error) => Some(error),
         }
     }
 }
@@ -108,6 +116,11 @@ impl Gateway {
         }
         let (listener, address) = bind(contract.gateway.listen).await?;
         let (admin_listener, admin) = bind(contract.gateway.admin).await?;
+        let process = current.process();
+        process
+            .store
+            .start(contract.store.as_ref(), engine, &process.memory, &process.shelf)
+            .map_err(StartError::Store)?;
         let (stop, stop_admin) = (Arc::new(Stop::default()), Arc::new(Stop::default()));
         let connections = Connections::new(limits.connections);
         let serving = tokio::spawn(serve(
@@ -233,8 +246,15 @@ impl Gateway {
     pub async fn stop(self, drain: Duration) -> bool {
         self.current.process().note_stopping();
         self.stop.tell();
+        let began = tokio::time::Instant::now();
         let drained = self.connections.drained(drain).await;
         self.stop_admin.tell();
+        if let Some(store) = self.current.process().store.get() {
+            // Within the same bound; a moment is left also where the connections took all of it.
+            store
+                .end(drain.saturating_sub(began.elapsed()).max(STORE_END_MIN))
+                .await;
+        }
         drained
     }
 }

@@ -29,6 +29,8 @@ mod retries;
 mod room;
 #[path = "every_key/steering.rs"]
 mod steering;
+#[path = "every_key/store.rs"]
+mod store;
 
 use std::{collections::BTreeSet, future::Future, pin::Pin, process::Command, time::Duration};
 
@@ -113,6 +115,11 @@ const CHECKS: &[(&str, &str, Check)] = &[
     ),
     ("routes", "authorize", check!(protection::authorize())),
     ("gateway", "watch", check!(reload::watch())),
+    ("store", "path", check!(store::path())),
+    ("store", "max", check!(store::max())),
+    ("store", "backlog", check!(store::backlog())),
+    ("store", "timeout", check!(store::timeout())),
+    ("store", "clock_skew", check!(store::clock_skew())),
     ("resources.<name>", "concurrency", check!(resource())),
     ("dependencies.<name>", "urls", check!(urls())),
     ("dependencies.<name>", "urls", check!(addresses::urls())),

@@ -9,7 +9,7 @@ use std::{
 
 use evenkeel_core::{BreakerRules, Criticality, EjectRules, LimitRules, RampRules, RetryRules, Spread};
 use evenkeel_gateway::{
-    config::{self, DefaultAnswer, Dependency, Gateway, Route, keys, room, units::show_duration},
+    config::{self, DefaultAnswer, Dependency, Gateway, Route, Store, keys, room, units::show_duration},
     proxy::{FIELDS_MAX, IDLE_MAX, LINGER, LINGER_BYTES, Limits, RESPONSE_HEAD_MAX, RETRY_AFTER_DEFAULT},
     telemetry::series,
 };
@@ -72,6 +72,13 @@ fn defaults() -> Vec<(String, String)> {
         ("gateway.scope_share".to_owned(), share(Gateway::SCOPE_SHARE_PPM)),
         ("gateway.buffers".to_owned(), mib(Gateway::BUFFERS)),
         ("gateway.drain".to_owned(), span(Gateway::DRAIN)),
+        ("store.max".to_owned(), format!("\"{}GiB\"", Store::MAX >> 30)),
+        (
+            "store.backlog".to_owned(),
+            format!("\"{}MiB\"", Store::BACKLOG >> 20),
+        ),
+        ("store.timeout".to_owned(), span(Store::TIMEOUT)),
+        ("store.clock_skew".to_owned(), span(Store::CLOCK_SKEW)),
         (
             "dependencies.<name>.timeout".to_owned(),
             span(Dependency::TIMEOUT),

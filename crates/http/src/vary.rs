@@ -70,6 +70,14 @@ impl Nominated {
         Ok(Self(names))
     }
 
+    /// Takes names as they were read once; those beyond [`FIELDS_MAX`] and repeats are no selection: `None`.
+    #[must_use]
+    pub fn of_names(mut names: Vec<HeaderName>) -> Option<Self> {
+        names.sort_unstable_by(|left, right| left.as_str().cmp(right.as_str()));
+        let is_usual = names.len() <= FIELDS_MAX && names.windows(2).all(|pair| pair[0] != pair[1]);
+        is_usual.then_some(Self(names))
+    }
+
     /// Returns the nominated fields, sorted by name.
     #[must_use]
     pub fn names(&self) -> &[HeaderName] {
@@ -145,6 +153,12 @@ impl Variant {
         let nominated = Nominated::of(response)?;
         let key = nominated.key_of(request);
         Ok(Self { nominated, key })
+    }
+
+    /// Puts a description together again that was taken apart into [`nominated`](Self::nominated) and [`key`](Self::key).
+    #[must_use]
+    pub const fn of_parts(nominated: Nominated, key: Vec<u8>) -> Self {
+        Self { nominated, key }
     }
 
     /// Returns the fields that select this copy.

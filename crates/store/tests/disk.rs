@@ -83,6 +83,26 @@ fn case_040_what_is_written_is_there_after_a_restart_with_its_times() {
 }
 
 #[test]
+fn case_040_what_is_asked_while_the_file_is_being_opened_is_answered_when_it_is_open() {
+    let directory = Directory::new();
+    let disk = open(directory.options());
+    fill(&disk, 1..100);
+    disk.join();
+    for _ in 0..20 {
+        let disk = Disk::start(directory.options()).unwrap();
+        for turn in 1..100 {
+            assert_eq!(held(&disk, &format!("k{turn}")), Some(turn));
+        }
+        disk.join();
+    }
+    // One that is closed meanwhile answers too.
+    let disk = Disk::start(directory.options()).unwrap();
+    disk.close();
+    assert!(wait(|done| disk.get(b"k1", done)).is_err());
+    disk.join();
+}
+
+#[test]
 fn what_was_written_before_a_restart_is_earlier_than_anything_after_it() {
     let directory = Directory::new();
     let disk = open(directory.options());

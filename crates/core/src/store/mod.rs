@@ -56,6 +56,16 @@ pub struct Marks {
     pub tags: Vec<String>,
 }
 
+impl Marks {
+    /// Returns the part of the URI from the path on.
+    #[must_use]
+    pub fn target(&self) -> &str {
+        let site = self.uri.find("://").map_or(0, |at| at + 3);
+        let path = self.uri.get(site..).and_then(|rest| rest.find('/'));
+        path.and_then(|at| self.uri.get(site + at..)).unwrap_or_default()
+    }
+}
+
 /// One snapshot as a store keeps it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Record {
@@ -102,6 +112,10 @@ pub enum Purge {
     Uri(String),
     /// Every snapshot whose URI begins so.
     Prefix(String),
+    /// Every snapshot of one target, whatever its scheme and authority.
+    Target(String),
+    /// Every snapshot whose target begins so, whatever its scheme and authority.
+    TargetPrefix(String),
     /// Every snapshot with this tag.
     Tag(String),
     /// Every snapshot of one scope.
@@ -119,6 +133,8 @@ impl Purge {
         match self {
             Self::Uri(uri) => marks.uri == *uri,
             Self::Prefix(prefix) => marks.uri.starts_with(prefix.as_str()),
+            Self::Target(target) => marks.target() == target,
+            Self::TargetPrefix(prefix) => marks.target().starts_with(prefix.as_str()),
             Self::Tag(tag) => marks.tags.contains(tag),
             Self::Scope(scope) => marks.scope == *scope,
             Self::Route(route) => marks.route == *route,

@@ -53,6 +53,12 @@ impl Looked {
         &self.request
     }
 
+    /// Tells whether nothing is held for the URI, for any request, and something could be used.
+    #[must_use]
+    pub fn is_missing(&self) -> bool {
+        self.place.is_none() && self.request.method != MethodKind::Other
+    }
+
     /// Returns the copy that fits the request, if there is one.
     #[must_use]
     pub const fn chosen(&self) -> Option<&Arc<Shelved>> {

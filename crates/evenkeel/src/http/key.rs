@@ -41,6 +41,21 @@ impl UriKey {
         }
     }
 
+    /// Makes a key of bytes that a store behind a shelf has kept, and of how many of them [have a budget](Self::budget_length).
+    #[must_use]
+    pub fn of_bytes(whole: &[u8], budget: Option<usize>) -> Self {
+        Self {
+            whole: Key::from_slice(whole),
+            scope: budget.filter(|length| *length <= whole.len()),
+        }
+    }
+
+    /// Returns how many of its bytes say whose data it is, where that has a budget.
+    #[must_use]
+    pub const fn budget_length(&self) -> Option<usize> {
+        self.scope
+    }
+
     /// Returns what says whose data it is, where that has a budget.
     pub(super) fn scope(&self) -> Option<&[u8]> {
         self.whole.get(..self.scope?)

@@ -48,6 +48,7 @@
 //! assert_eq!(cache.decide(&looked, at(100).mono, Origin::NotAsked), Decision::Fresh);
 //! ```
 
+mod behind;
 mod budget;
 mod cache;
 mod facts;
@@ -61,6 +62,7 @@ mod settled;
 mod shelf;
 mod shelved;
 
+pub use behind::{BehindShelf, ShelvedParts};
 pub use cache::{HttpCache, Looked};
 pub use key::UriKey;
 pub use place::COPIES_MAX;

@@ -8,6 +8,8 @@ use evenkeel_core::Mono;
 use http::HeaderMap;
 use smallvec::SmallVec;
 
+use crate::behind::Pin;
+
 use super::{
     budget::{Charge, Taken},
     shelved::Shelved,
@@ -24,6 +26,8 @@ pub(super) struct Place {
     copies: SmallVec<[Arc<Shelved>; 1]>,
     /// What its scope is charged for it.
     charge: Option<Box<Charge>>,
+    /// It is about to be used, where it was fetched for that.
+    pin: Option<Pin>,
 }
 
 /// What a place costs beside its key and copies: index entry, counters, this.
@@ -37,7 +41,25 @@ impl Place {
             key: key.into(),
             copies: SmallVec::new(),
             charge: None,
+            pin: None,
         }
+    }
+
+    /// Returns a place with these copies; beyond [`COPIES_MAX`] they are left out.
+    pub(super) fn with_all(key: &[u8], copies: &[Arc<Shelved>]) -> Self {
+        Self {
+            copies: copies.iter().take(COPIES_MAX).cloned().collect(),
+            ..Self::new(key)
+        }
+    }
+
+    /// Holds it for as long as the pin says.
+    pub(super) fn pinned(self, pin: Option<Pin>) -> Self {
+        Self { pin, ..self }
+    }
+
+    pub(super) const fn pin(&self) -> Option<&Pin> {
+        self.pin.as_ref()
     }
 
     /// Returns a place with the same copies, which nobody is charged for yet.
@@ -46,6 +68,7 @@ impl Place {
             key: self.key.clone(),
             copies: self.copies.clone(),
             charge: None,
+            pin: None,
         }
     }
 

@@ -21,8 +21,9 @@ use quick_cache::{
     sync::{Cache, EntryAction, EntryResult},
 };
 
-use super::{budget::Budgets, key::UriKey, place::Place, shelved::Shelved};
+use super::{behind::BehindShelf, budget::Budgets, key::UriKey, place::Place, shelved::Shelved};
 use crate::{
+    behind::{Before, Beyond, Pins, Restored, is_pinned},
     memory::AlreadyHashed,
     purge::{Concerns, KeyParts, Purge, Purged},
     retired::Retired,
@@ -46,6 +47,8 @@ struct Shared {
     retired: Retired,
     evicted: Arc<AtomicU64>,
     budgets: Option<Budgets>,
+    behind: Beyond<dyn BehindShelf>,
+    pins: Pins,
 }
 
 impl fmt::Debug for Shelf {
@@ -74,6 +77,10 @@ impl Lifecycle<u64, Arc<Place>> for CountEvictions {
     /// What was evicted, so that it is dropped after the lock is left.
     type RequestState = Vec<Arc<Place>>;
 
+    fn is_pinned(&self, _hash: &u64, place: &Arc<Place>) -> bool {
+        is_pinned(place.pin())
+    }
+
     fn on_evict(&self, state: &mut Self::RequestState, _hash: u64, place: Arc<Place>) {
         self.0.fetch_add(1, Ordering::Relaxed);
         state.push(place);
@@ -99,6 +106,17 @@ pub(super) enum Put {
     ErrorAnswer,
     /// It is larger than anything this shelf takes; what it supersedes is gone.
     TooBig,
+}
+
+/// What a change means for a store behind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Means {
+    /// Something is kept.
+    Keeps,
+    /// Something is no more: also there, where it may be even if it is not here.
+    TakesAway,
+    /// It comes from there, or is a matter of this shelf alone.
+    Restores,
 }
 
 /// What is to become of a place.
@@ -157,6 +175,8 @@ impl Shelf {
             retired: Retired::default(),
             evicted,
             budgets,
+            behind: Beyond::default(),
+            pins: Pins::default(),
         }))
     }
 
@@ -187,12 +207,61 @@ impl Shelf {
     /// Retires every copy of a URI that an attempt loaded which began up to `at`, and what one that began before may
     /// yet bring.
     pub fn retire(&self, key: &UriKey, how: Retire, at: Mono) {
-        // The note comes first: a load that keeps its result in between then finds it.
-        self.0.retired.note(key.bytes(), at);
-        self.change(key, |place| match how {
-            Retire::Hard => Change::To(place.after(at)),
-            Retire::Soft => Change::To(place.expired(at)),
+        // Until a store behind is told it may give back what is retired, so with one it is done once more.
+        for _ in 0..=usize::from(self.0.behind.get().is_some()) {
+            // The note comes first: a load that keeps its result in between then finds it.
+            self.0.retired.note(key.bytes(), at);
+            self.change(key, Means::TakesAway, |place| match how {
+                Retire::Hard => Change::To(place.after(at)),
+                Retire::Soft => Change::To(place.expired(at)),
+            });
+        }
+    }
+
+    /// Tells a store behind this shelf of every change from now on. `false` if there is one already.
+    ///
+    /// What this shelf evicts for want of room stays there. What is retired, softly too, or superseded while it is not here
+    /// is gone there.
+    pub fn write_behind(&self, behind: Arc<dyn BehindShelf>) -> bool {
+        self.0.behind.set(behind)
+    }
+
+    /// Begins to ask a store behind for what is not held here.
+    #[must_use]
+    pub fn before(&self) -> Before {
+        Before(self.0.retired.count())
+    }
+
+    /// Puts back the copies of a URI that a store behind has given, unless there are some, or the URI was retired since
+    /// it was asked: `None`. What is returned holds them for the call that they are for.
+    pub fn restore(&self, key: &UriKey, copies: Vec<Shelved>, before: Before) -> Option<Restored> {
+        let copies: Vec<Arc<Shelved>> = copies.into_iter().map(Arc::new).collect();
+        let retired = || self.0.retired.since(key.bytes(), before.0);
+        if retired() {
+            return None;
+        }
+        let largest = self.largest();
+        let all = Place::with_all(key.bytes(), &copies);
+        let restored = self.0.pins.hold(all.bytes(), self.limit());
+        let all = all.pinned(restored.pin());
+        let mut is_here = false;
+        self.change(key, Means::Restores, |place| {
+            if !place.is_empty() || all.bytes() > largest {
+                return Change::Leave;
+            }
+            is_here = true;
+            Change::To(all)
         });
+        if is_here && retired() {
+            // Whoever retired it may not have seen these.
+            is_here = false;
+            for copy in &copies {
+                self.change(key, Means::Restores, |place| {
+                    place.with_instead(copy, None).map_or(Change::Leave, Change::To)
+                });
+            }
+        }
+        is_here.then_some(restored)
     }
 
     /// Shows every copy with its key, one URI after the other, in no order; see [`Memory::each`](crate::Memory::each).
@@ -276,7 +345,7 @@ impl Shelf {
         // Asked for before: it takes a lock that is held while a place is changed.
         let largest = self.largest();
         let stands_for_nothing = !replaces_a_good_copy(copy.status());
-        self.change(key, |place| {
+        self.change(key, Means::Keeps, |place| {
             // Looked at here and not before: a good one may have come while this one was under way.
             if stands_for_nothing && place.select(request).is_some_and(|held| held.facts().is_good()) {
                 put = Put::ErrorAnswer;
@@ -304,7 +373,7 @@ impl Shelf {
 
     /// Takes away what answered `request` until now, unless a newer attempt than that of `began` loaded it.
     pub(super) fn supersede(&self, key: &UriKey, request: &HeaderMap, began: Mono) {
-        self.change(key, |place| {
+        self.change(key, Means::TakesAway, |place| {
             place.without(request, began).map_or(Change::Leave, Change::To)
         });
     }
@@ -312,7 +381,10 @@ impl Shelf {
     /// Puts one copy in the stead of another, if that is still here. `true` if it was.
     pub(super) fn replace(&self, key: &UriKey, old: &Arc<Shelved>, new: Option<&Arc<Shelved>>) -> bool {
         let mut found = false;
-        self.change(key, |place| {
+        // What is put in its stead may be the same, and never fresh again.
+        let is_good = new.is_some_and(|new| !new.facts().expired);
+        let means = if is_good { Means::Keeps } else { Means::TakesAway };
+        self.change(key, means, |place| {
             place
                 .with_instead(old, new.cloned())
                 .map_or(Change::Leave, |place| {
@@ -324,7 +396,7 @@ impl Shelf {
     }
 
     /// Changes the place of a URI in one step. The place it is given may be empty.
-    fn change(&self, key: &UriKey, change: impl FnOnce(&Place) -> Change) {
+    fn change(&self, key: &UriKey, means: Means, change: impl FnOnce(&Place) -> Change) {
         let places = &self.0.places;
         let hash = self.hash(key);
         let budget = self.0.budgets.as_ref().zip(key.scope()).map(|(budgets, scope)| {
@@ -337,27 +409,55 @@ impl Shelf {
         // What goes is dropped after the store's lock is left.
         let mut gone = None;
         let mut grew = false;
+        let behind = self.0.behind.get().filter(|_| means != Means::Restores);
+        // What became of the place, and the turn that was drawn while it was held.
+        let mut told: Option<(Option<Arc<Place>>, u64)> = None;
         let entry = places.entry(&hash, None, |_, held| {
             let empty = (!held.is_of(key.bytes())).then(|| Place::new(key.bytes()));
             match apply(empty.as_ref().unwrap_or(held)) {
-                Change::Leave => EntryAction::Retain(()),
-                Change::To(place) if place.is_empty() && empty.is_some() => EntryAction::Retain(()),
-                Change::To(place) if place.is_empty() => EntryAction::Remove,
+                Change::Leave => {
+                    if empty.is_some() && means == Means::TakesAway {
+                        told = behind.map(|behind| (None, behind.turn()));
+                    }
+                    EntryAction::Retain(())
+                }
+                Change::To(place) if place.is_empty() => {
+                    told = behind.map(|behind| (None, behind.turn()));
+                    if empty.is_some() {
+                        EntryAction::Retain(())
+                    } else {
+                        EntryAction::Remove
+                    }
+                }
                 Change::To(place) => {
                     grew = place.bytes() > held.bytes();
-                    gone = Some(std::mem::replace(held, Arc::new(place.charged(taken))));
+                    let place = Arc::new(place.charged(taken));
+                    told = behind.map(|behind| (Some(Arc::clone(&place)), behind.turn()));
+                    gone = Some(std::mem::replace(held, place));
                     EntryAction::Retain(())
                 }
             }
         });
-        if let EntryResult::Vacant(vacant) = entry
-            && let Change::To(place) = apply(&Place::new(key.bytes()))
-            && !place.is_empty()
-        {
-            // An error hands it back when the key was removed meanwhile: then it is not kept.
-            drop(vacant.insert(Arc::new(place.charged(taken))));
-            if let Some(taken) = taken {
-                taken.note(hash, |hash| places.contains_key(&hash));
+        if let EntryResult::Vacant(vacant) = entry {
+            match apply(&Place::new(key.bytes())) {
+                Change::To(place) if !place.is_empty() => {
+                    let place = Arc::new(place.charged(taken));
+                    told = behind.map(|behind| (Some(Arc::clone(&place)), behind.turn()));
+                    // An error hands it back when the key was removed meanwhile: then it is not kept.
+                    drop(vacant.insert(place));
+                    if let Some(taken) = taken {
+                        taken.note(hash, |hash| places.contains_key(&hash));
+                    }
+                }
+                Change::Leave if means != Means::TakesAway => {}
+                // What is not here may be there.
+                Change::To(_) | Change::Leave => told = behind.map(|behind| (None, behind.turn())),
+            }
+        }
+        if let (Some(behind), Some((place, turn))) = (behind, told) {
+            match &place {
+                Some(place) => behind.kept(key, place.copies(), means == Means::TakesAway, turn),
+                None => behind.gone(key, turn),
             }
         }
         drop(gone);

@@ -127,6 +127,27 @@ impl Shelved {
         }
     }
 
+    /// Makes a copy of what it consists of.
+    pub(super) fn put_together(
+        (facts, head, body): (Facts, Head, Bytes),
+        variant: Option<Box<Variant>>,
+        (received, began): (HttpDate, Mono),
+        (observed, observed_wall): (Mono, Wall),
+    ) -> Self {
+        Self {
+            facts,
+            head,
+            body,
+            variant,
+            received,
+            began,
+            observed,
+            observed_wall,
+            // What its attempt took before the process began says nothing about now.
+            took: Duration::ZERO,
+        }
+    }
+
     /// Makes the copy that a soft retirement leaves: the same, and never fresh again.
     pub(super) fn expired(&self) -> Self {
         let mut copy = self.clone();

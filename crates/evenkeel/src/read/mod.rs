@@ -13,6 +13,7 @@ mod exercise;
 mod finish;
 mod held;
 mod look;
+mod missing;
 mod owned;
 mod refresh;
 mod repeat;

@@ -30,12 +30,18 @@ pub(super) async fn purge(current: &Current, asked: &Asked) -> Result<Reply, Ref
     let report = apart(current, move |(process, app)| {
         let report = app.purge(&selection, how);
         let after = report.as_ref().ok().map(|report| {
-            json!({
+            let mut shown = json!({
                 "how": how.as_str(),
                 "snapshots": report.snapshots.purged,
                 "uris": report.uris.purged,
                 "looked_at": report.snapshots.looked_at + report.uris.looked_at,
-            })
+            });
+            match &report.stored {
+                Some(Ok(stored)) => shown["stored"] = (*stored).into(),
+                Some(Err(why)) => shown["store_trouble"] = why.clone().into(),
+                None => {}
+            }
+            shown
         });
         let entry = Entry {
             what: "purge",

@@ -6,6 +6,7 @@
 pub const ROOT: &[&str] = &[
     "include",
     "gateway",
+    "store",
     "resources",
     "dependencies",
     "authorities",
@@ -32,6 +33,8 @@ pub const GATEWAY: &[&str] = &[
     "trace",
     "watch",
 ];
+/// Keys of `[store]`.
+pub const STORE: &[&str] = &["path", "max", "backlog", "timeout", "clock_skew"];
 /// Keys of `[resources.<name>]`.
 pub const RESOURCE: &[&str] = &["concurrency"];
 /// Keys of `[dependencies.<name>]`.
@@ -174,6 +177,7 @@ pub const KEEP_IF: &[&str] = &[
 pub const ALL: &[(&str, &[&str])] = &[
     ("gateway", GATEWAY),
     ("gateway.identity_from_peers", IDENTITY),
+    ("store", STORE),
     ("resources.<name>", RESOURCE),
     ("dependencies.<name>", DEPENDENCY),
     ("dependencies.<name>.eject", EJECT),

@@ -39,6 +39,7 @@ pub mod schema;
 pub mod sources;
 mod spread;
 mod steering;
+mod store;
 pub mod units;
 
 pub use authority::{Authority, FIELDS_MAX as AUTHORITY_FIELDS_MAX};
@@ -61,6 +62,7 @@ pub use rewrite::{CHANGES_MAX, FieldChanges, Rewrite, RewriteHost};
 pub use route::{Route, ScopePart};
 pub use spread::Spread;
 pub use steering::Steering;
+pub use store::Store;
 
 use std::path::{Path, PathBuf};
 
@@ -72,6 +74,8 @@ use toml::de::{DeTable, DeValue};
 pub struct Contract {
     /// Settings of the gateway itself.
     pub gateway: Gateway,
+    /// Where copies are kept that are to survive the process; `None` where they are in memory alone.
+    pub store: Option<Store>,
     /// Named capacities, by name.
     pub resources: Vec<Resource>,
     /// What is called, by name.
@@ -206,6 +210,7 @@ fn read(reader: &mut Reader<'_>, document: &DeTable<'_>) -> Option<Contract> {
     let empty = DeTable::new();
     let mut root = reader.open_table(String::new(), document, 0..0, keys::ROOT);
     let gateway_value = root.value("gateway");
+    let store_value = root.value("store");
     let resources_value = root.value("resources");
     let dependencies_value = root.value("dependencies");
     let authorities_value = root.value("authorities");
@@ -222,6 +227,11 @@ fn read(reader: &mut Reader<'_>, document: &DeTable<'_>) -> Option<Contract> {
             .and_then(gateway::read),
         None => gateway::read(reader.open_table("gateway".to_owned(), &empty, 0..0, keys::GATEWAY)),
     };
+    let store = store_value.and_then(|value| {
+        reader
+            .open("store".to_owned(), value, keys::STORE)
+            .and_then(store::read)
+    });
     let mut resources = Vec::new();
     for (place, name, value) in named(reader, "resources", resources_value) {
         if let Some(fields) = reader.open(place, value, keys::RESOURCE) {
@@ -290,6 +300,7 @@ fn read(reader: &mut Reader<'_>, document: &DeTable<'_>) -> Option<Contract> {
     protection::check(reader, &doors, &routes, &dependencies);
     Some(Contract {
         gateway: gateway?,
+        store,
         resources,
         dependencies,
         authorities,

@@ -86,6 +86,7 @@ impl App {
         workers: usize,
         before: Option<&Self>,
     ) -> Result<Self, Problems> {
+        process.store.keep_out(contract);
         let engine = &process.engine;
         let mut problems = Problems::default();
         let via = Via::new(labels::NAME).map_err(|error| {
@@ -275,6 +276,9 @@ impl App {
             if let Some(line) = outages.line(&event, |name, class| self.blame(name, class)) {
                 self.process.log.line(&line);
             }
+        }
+        if let Some(store) = self.process.store.get() {
+            store.log_events(&self.process.log);
         }
         let now = self.process.engine.now();
         for (route, turn) in self.process.standing.turned() {

@@ -117,14 +117,24 @@ async fn answer(
     };
     let response = match prepared {
         // A body of a read stays here: no answer that others may get depends on it.
-        Ok(Asked::Read(exchange, whose)) => {
+        Ok(Asked::Read(mut exchange, whose)) => {
+            // Held until the call has ended.
+            let _brought = match app.process.store.get() {
+                Some(store) => store.bring(&mut exchange, &whose).await,
+                None => None,
+            };
             let answered = read(app, &exchange, whose).await;
             upload::leave(body, is_expecting);
             return answered;
         }
         Ok(Asked::Pass(mut passed)) => {
             let watching = passed.shadow.take().map(Shadow::begin);
-            match passed.answer(body, &app.process.labels).await {
+            let retires = !passed.request.method.is_safe();
+            let answered = passed.answer(body, &app.process.labels).await;
+            if let Some(store) = app.process.store.get().filter(|_| retires) {
+                store.settled().await;
+            }
+            match answered {
                 Ok((mut response, came_to)) => {
                     if let Some(watching) = watching {
                         watching.came(&mut response);

@@ -18,7 +18,9 @@ use std::{
 use evenkeel::{Engine, Memory, http::Shelf};
 use evenkeel_http::problem::ProblemKind;
 
-use super::{buffers::Buffers, caching, labels::Labels, limits::Limits, since::Since, whole::Reply};
+use super::{
+    buffers::Buffers, caching, labels::Labels, limits::Limits, since::Since, store::StoreSlot, whole::Reply,
+};
 use crate::{
     config::Contract,
     reload::Reloads,
@@ -44,6 +46,8 @@ pub(crate) struct Process {
     pub(crate) log: Log,
     pub(crate) memory: Memory<Reply>,
     pub(crate) shelf: Shelf,
+    /// What is behind the two, once the gateway is started.
+    pub(crate) store: StoreSlot,
     /// Since when copies that are somebody's may be given. As long as the copies themselves live.
     pub(super) since: Arc<Since>,
     pub(crate) buffers: Buffers,
@@ -69,6 +73,7 @@ impl Process {
             log: Log::to_stderr(engine),
             memory,
             shelf,
+            store: StoreSlot::default(),
             since: Arc::default(),
             buffers: Buffers::new(contract.gateway.buffers),
             limits,

@@ -2,9 +2,10 @@
 //! It exists because a person names what the clients ask for, and the stores know keys.
 //! It refuses to stall traffic: stores are walked step by step, by a thread that no request waits for.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
 
-use evenkeel::{Concerns, KeyParts, Purge, Purged};
+use evenkeel::{Concerns, KeyParts, Purge, Purged, http::Shelved};
+use evenkeel_core::store as stored;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use parking_lot::Mutex;
 
@@ -86,13 +87,18 @@ impl Place {
 }
 
 /// What a purge came to in both stores.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Report {
     /// Of routes that always ask.
     pub(crate) snapshots: Purged,
     /// Of routes that cache.
     pub(crate) uris: Purged,
+    /// In the store on disk, if there is one: `Err` where it is not durable yet.
+    pub(crate) stored: Option<Result<u64, String>>,
 }
+
+/// How long a purge waits until it is durable.
+const DURABLE_WITHIN: Duration = Duration::from_secs(30);
 
 /// Purges follow one another: each walks through everything that is kept.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
@@ -122,8 +128,7 @@ impl App {
                 Reply::Streamed(..) | Reply::Cached(..) | Reply::Default(_) => false,
             })
         };
-        let snapshots = self.process.memory.purge(how, at, &concerns, held);
-        let uris = self.process.shelf.purge(how, at, &concerns, |copy| {
+        let on_shelf = |copy: &Shelved| {
             tag.is_none_or(|tag| {
                 let headers = copy.headers(0);
                 fields
@@ -131,11 +136,28 @@ impl App {
                     .filter_map(|field| tags(&headers, field))
                     .any(|tags| has_tag(&tags, tag))
             })
+        };
+        let in_memory = || {
+            let snapshots = self.process.memory.purge(how, at, &concerns, held);
+            (snapshots, self.process.shelf.purge(how, at, &concerns, on_shelf))
+        };
+        let (snapshots, uris) = in_memory();
+        let stored = self.process.store.get().map(|store| {
+            let told = store.purge(selection.stored(), stored_how(how));
+            // Until then it may have given back what is purged.
+            let _again = in_memory();
+            told.recv_timeout(DURABLE_WITHIN)
+                .map_err(|_| "it is not done yet".to_owned())
+                .and_then(|purged| purged.map_err(|error| error.to_string()))
         });
         for route in &self.routes {
             route.guard.detach(&concerns);
         }
-        Ok(Report { snapshots, uris })
+        Ok(Report {
+            snapshots,
+            uris,
+            stored,
+        })
     }
 
     fn concerns(&self, selection: &Selection) -> Result<Concerns, String> {
@@ -164,6 +186,34 @@ impl App {
                 Concerns::keys(move |key| data::route_of(key.guard) == name)
             }
         })
+    }
+}
+
+impl Selection {
+    /// Returns it in the words of stores.
+    fn stored(&self) -> stored::Purge {
+        let uri = |place: &Place| {
+            let site = place.site.as_ref();
+            site.map(|(scheme, host)| format!("{scheme}://{host}{}", place.target))
+        };
+        match self {
+            Self::Uri(place) => {
+                uri(place).map_or_else(|| stored::Purge::Target(place.target.clone()), stored::Purge::Uri)
+            }
+            Self::Prefix(place) => uri(place).map_or_else(
+                || stored::Purge::TargetPrefix(place.target.clone()),
+                stored::Purge::Prefix,
+            ),
+            Self::Tag(tag) => stored::Purge::Tag(tag.clone()),
+            Self::Route(name) => stored::Purge::Route(name.clone()),
+        }
+    }
+}
+
+const fn stored_how(how: Purge) -> stored::PurgeHow {
+    match how {
+        Purge::Hard => stored::PurgeHow::Hard,
+        Purge::Soft => stored::PurgeHow::Soft,
     }
 }
 

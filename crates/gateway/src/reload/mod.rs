@@ -24,7 +24,7 @@ pub use loaded::{Reload, Reloads};
 pub use refused::Refused;
 
 use crate::{
-    config::{self, Gateway, Loaded, NotLoaded},
+    config::{self, Gateway, Loaded, NotLoaded, Store, units::show_duration},
     proxy::{App, Changes, Current},
     telemetry::{AccessLog, Level},
 };
@@ -183,6 +183,9 @@ impl Reloader {
             return (Outcome::Unchanged, files);
         }
         let built = needs_no_restart(&before.contract.gateway, &loaded.contract.gateway)
+            .and_then(|()| {
+                store_needs_no_restart(before.contract.store.as_ref(), loaded.contract.store.as_ref())
+            })
             .and_then(|()| App::within(&before.process, &loaded.contract, self.workers, Some(&before)))
             .and_then(|app| with_access_log(app, &before));
         match built {
@@ -292,6 +295,31 @@ fn needs_no_restart(now: &Gateway, wanted: &Gateway) -> Result<(), Problems> {
         address.map_or_else(|| "nothing".to_owned(), |address| format!("\"{address}\""))
     };
     compare("metrics", address(now.metrics), address(wanted.metrics));
+    problems.or(())
+}
+
+/// The file of the store is opened once.
+fn store_needs_no_restart(now: Option<&Store>, wanted: Option<&Store>) -> Result<(), Problems> {
+    let mut problems = Problems::default();
+    if now != wanted {
+        let shown = |store: Option<&Store>| {
+            store.map_or_else(
+                || "nothing".to_owned(),
+                |store| {
+                    let Store { path, max, backlog, timeout, clock_skew } = store;
+                    let (timeout, clock_skew) = (show_duration(*timeout), show_duration(*clock_skew));
+                    format!("path {path:?}, max {max}B, backlog {backlog}B, timeout {timeout}, clock_skew {clock_skew}")
+                },
+            )
+        };
+        let allowed = format!("{}, for as long as this process runs", shown(now));
+        problems.add(
+            "store",
+            &shown(wanted),
+            &allowed,
+            "take it back, or restart the gateway",
+        );
+    }
     problems.or(())
 }
 

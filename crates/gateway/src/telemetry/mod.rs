@@ -17,6 +17,7 @@ mod protection;
 pub mod series;
 #[allow(dead_code, reason = "read by status")]
 mod standing;
+mod store;
 mod told;
 
 pub use line::{Level, Line};

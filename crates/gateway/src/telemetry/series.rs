@@ -5,6 +5,7 @@
 mod kept;
 mod process;
 mod shape;
+pub(super) mod store;
 
 pub(super) use kept::{COVERAGE, COVERAGE_RECENT, SHARED, STALE_AGE, STALE_LIMIT, UNSHAREABLE};
 pub(super) use process::{PROCESS_CPU, PROCESS_FILES, PROCESS_FILES_MAX, PROCESS_MEMORY, PROCESS_START};
@@ -357,6 +358,23 @@ pub const ALL: &[Series] = &[
     SHELF_BYTES,
     SHELF_BYTES_LIMIT,
     SHELF_EVICTIONS,
+    store::UP,
+    store::DOWN,
+    store::ENTRIES,
+    store::BYTES,
+    store::BYTES_LIMIT,
+    store::BACKLOG_ENTRIES,
+    store::BACKLOG_BYTES,
+    store::BACKLOG_SECONDS,
+    store::WRITES,
+    store::BATCHES,
+    store::BATCHES_FAILED,
+    store::DROPS,
+    store::EVICTIONS,
+    store::REMOVALS,
+    store::REMOVALS_LATE,
+    store::READS,
+    store::FILES_PUT_ASIDE,
     BUFFERED_BYTES,
     REQUESTS_IN_FLIGHT,
     CLIENT_CONNECTIONS,

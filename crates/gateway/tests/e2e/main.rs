@@ -23,6 +23,7 @@ mod lifecycle;
 mod meaning;
 mod passing;
 mod peers;
+mod persistence;
 mod poisoning;
 mod privacy;
 mod promtool;

@@ -206,6 +206,11 @@ async fn what_was_bound_at_the_start_needs_a_restart_and_says_so() {
             "listen = \"127.0.0.1:0\"\nworkers = 3",
             "gateway.workers",
         ),
+        (
+            "[dependencies.d]",
+            "[store]\npath = \"/nowhere/store\"\n[dependencies.d]",
+            "store",
+        ),
     ] {
         let refused = followed.refused(&text.replace(from, to)).await;
         assert!(refused.first.starts_with(key), "{refused:?}");

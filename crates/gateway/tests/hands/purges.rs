@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::{
-    kit::{Origin, Reply, STALE, contract, get, get_with, until},
+    kit::{Origin, Reply, STALE, contract, contract_with, get, get_with, until},
     process::{Running, directory},
 };
 
@@ -183,4 +183,54 @@ async fn a_purge_names_one_thing_and_the_public_side_knows_no_such_method() {
         200,
         "it is still there"
     );
+}
+
+/// A purge reaches the store on disk: what it took away is not there after a kill, however it was named.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hard_purge_is_durable_when_it_is_answered_and_a_soft_one_leaves_what_stands_in() {
+    let purges: [&[&str]; 5] = [
+        &["purge", "/r/a1"],
+        &["purge", "http://shop.example/r/a1"],
+        &["purge", "--prefix", "/r/a"],
+        &["purge", "--tag", "one"],
+        &["purge", "--route", "r"],
+    ];
+    for (round, purge) in purges.iter().enumerate() {
+        for (route, how) in [(STALE, "--hard"), (CACHES, "--hard"), (CACHES, "--soft")] {
+            let origin = Origin::always(
+                Reply::ok("x")
+                    .header("surrogate-key", "one two")
+                    .header("cache-control", "max-age=60, stale-if-error=60"),
+            )
+            .await;
+            let place = directory(&format!("purge-stored-{round}"));
+            drop(std::fs::remove_dir_all(place.join("store")));
+            let store = format!("[store]\npath = {:?}\ntimeout = \"5s\"\n", place.join("store"));
+            let tagged = format!("{route}\ntags = \"surrogate-key\"");
+            let text = contract_with(origin.address, &store, "", &tagged);
+            let running = Running::start(&place, &text).await;
+            assert_eq!(get(running.address, "/r/a1").await.status, 200);
+            let arguments: Vec<&str> = purge
+                .iter()
+                .copied()
+                .chain((how == "--hard").then_some(how))
+                .collect();
+            let done = running.json(&arguments).await;
+            assert_eq!(done["stored"].as_u64(), Some(1), "{arguments:?} {done}");
+            drop(running);
+            origin.stop().await;
+            let running = Running::start(&place, &text).await;
+            let answer = get(running.address, "/r/a1").await;
+            let expected = if how == "--hard" {
+                (502, "-")
+            } else {
+                (200, "stale")
+            };
+            assert_eq!(
+                (answer.status, answer.freshness()),
+                expected,
+                "{arguments:?} {route}"
+            );
+        }
+    }
 }

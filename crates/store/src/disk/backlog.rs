@@ -34,7 +34,8 @@ pub(super) struct Urgent {
 /// What is to be done.
 pub(super) enum What {
     Remove(Arc<[u8]>),
-    Purge(Purge, PurgeHow),
+    /// The keys are those of snapshots that waited and were concerned: they count too.
+    Purge(Purge, PurgeHow, Arc<[Arc<[u8]>]>),
     /// Nothing: everything before it is done.
     Settle,
 }
@@ -126,14 +127,21 @@ impl Backlog {
     }
 
     /// Takes something urgent in.
-    pub(super) fn urge(&mut self, urgent: Urgent) {
+    pub(super) fn urge(&mut self, mut urgent: Urgent) {
         if self.closed {
             if let Some(done) = urgent.done {
                 done(Err(StoreError::Closed));
             }
             return;
         }
-        match &urgent.what {
+        if matches!(urgent.what, What::Settle) && self.urgent.is_empty() {
+            // Everything before it is done.
+            if let Some(done) = urgent.done {
+                done(Ok(0));
+            }
+            return;
+        }
+        match &mut urgent.what {
             What::Remove(key) => {
                 self.tombs.note_key(key, urgent.order);
                 let goes = |waiting: &Waiting| urgent.order.covers(waiting.record.order);
@@ -141,31 +149,35 @@ impl Backlog {
                     self.forget(&Arc::clone(key));
                 }
             }
-            What::Purge(purge, PurgeHow::Hard) => {
+            What::Purge(purge, how, keys) => {
                 self.tombs.note_purge(purge.clone(), urgent.order);
-                for key in self.concerned(purge, urgent.order) {
-                    self.forget(&key);
-                }
-            }
-            What::Purge(purge, PurgeHow::Soft) => {
-                self.tombs.note_purge(purge.clone(), urgent.order);
-                for key in self.concerned(purge, urgent.order) {
-                    if let Some(waiting) = self.waiting.get_mut(&key) {
-                        let mut record = (*waiting.record).clone();
-                        record.soft = true;
-                        waiting.record = Arc::new(record);
-                        if waiting.taken {
-                            waiting.taken = false;
-                            self.came.push_back(key);
-                        }
+                let concerned = self.concerned(purge, urgent.order);
+                for key in &concerned {
+                    match how {
+                        PurgeHow::Hard => self.forget(key),
+                        PurgeHow::Soft => self.soften(key),
                     }
                 }
+                *keys = concerned.into();
             }
             What::Settle => {}
         }
         self.urgent.push_back(urgent);
         if self.urgent.len() > self.in_hand + URGENT_MAX {
             self.merge_urgent();
+        }
+    }
+
+    /// Marks a snapshot that waits: it is never fresh again.
+    fn soften(&mut self, key: &Arc<[u8]>) {
+        if let Some(waiting) = self.waiting.get_mut(key) {
+            let mut record = (*waiting.record).clone();
+            record.soft = true;
+            waiting.record = Arc::new(record);
+            if waiting.taken {
+                waiting.taken = false;
+                self.came.push_back(Arc::clone(key));
+            }
         }
     }
 
@@ -188,7 +200,7 @@ impl Backlog {
             waiting.extend(urgent.done);
         }
         self.urgent.push_back(Urgent {
-            what: What::Purge(Purge::All, PurgeHow::Hard),
+            what: What::Purge(Purge::All, PurgeHow::Hard, Arc::default()),
             order: merged,
             done: None,
         });
@@ -211,8 +223,8 @@ impl Backlog {
         self.urgent.iter().any(|urgent| {
             let concerns = match &urgent.what {
                 What::Remove(removed) => **removed == *key,
-                What::Purge(purge, PurgeHow::Hard) => purge.concerns(marks),
-                What::Purge(_, PurgeHow::Soft) | What::Settle => false,
+                What::Purge(purge, PurgeHow::Hard, _) => purge.concerns(marks),
+                What::Purge(_, PurgeHow::Soft, _) | What::Settle => false,
             };
             concerns && order.is_none_or(|order| urgent.order.covers(order))
         })
@@ -254,7 +266,7 @@ impl Backlog {
         let copied = self.urgent.iter().map(|urgent| {
             let what = match &urgent.what {
                 What::Remove(key) => What::Remove(Arc::clone(key)),
-                What::Purge(purge, how) => What::Purge(purge.clone(), *how),
+                What::Purge(purge, how, keys) => What::Purge(purge.clone(), *how, Arc::clone(keys)),
                 What::Settle => What::Settle,
             };
             (what, urgent.order)

@@ -155,7 +155,7 @@ impl SnapshotStore for Disk {
         let waited = backlog.get(key);
         let removals = backlog.settled_removals();
         drop(backlog);
-        if waited.is_some() && self.shared.state.lock().open.is_none() {
+        if waited.is_some() && !self.shared.can_be_asked() {
             // The file may hold something later; without it this is the answer.
             self.shared.counts.read_ended(Read::Hit);
             return done(Ok(waited));
@@ -178,7 +178,7 @@ impl SnapshotStore for Disk {
 
     fn purge(&self, purge: Purge, how: PurgeHow, order: Order, done: Done<u64>) {
         self.shared.urge(Urgent {
-            what: What::Purge(purge, how),
+            what: What::Purge(purge, how, Arc::default()),
             order,
             done: Some(done),
         });

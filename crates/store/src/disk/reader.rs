@@ -51,7 +51,12 @@ pub(super) fn run(shared: &Shared) {
             }
         };
         drop(lookups);
-        let now = shared.state.lock().open.clone();
+        let mut state = shared.state.lock();
+        while state.open.is_none() && state.is_opening() {
+            shared.opened.wait(&mut state);
+        }
+        let now = state.open.clone();
+        drop(state);
         let Some(now) = now else {
             open = None;
             asked.fail(StoreError::Down("the file is not open".to_owned()));

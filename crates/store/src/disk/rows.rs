@@ -182,6 +182,15 @@ impl Form {
         Ok(held.unwrap_or(Held::Nothing))
     }
 
+    /// Returns how many of these keys have no row.
+    pub(super) fn missing(&self, connection: &Connection, keys: &[Arc<[u8]>]) -> rusqlite::Result<u64> {
+        let mut missing = 0;
+        for key in keys {
+            missing += u64::from(self.held(connection, self.hash(key))? == Held::Nothing);
+        }
+        Ok(missing)
+    }
+
     fn key_of(&self, connection: &Connection, hash: i64) -> rusqlite::Result<Option<Vec<u8>>> {
         connection
             .prepare_cached("SELECT key FROM contents WHERE hash = ?")?
@@ -315,7 +324,9 @@ impl Form {
     ) -> rusqlite::Result<(u64, Option<i64>)> {
         let (wanted, value) = condition(purge);
         let sql = format!(
-            "SELECT hash, run, turn, started FROM copies WHERE hash > ?1 AND {wanted} ORDER BY hash LIMIT ?3"
+            "SELECT hash, run, turn, started FROM
+                (SELECT *, instr(uri, '://') + 2 + instr(substr(uri, instr(uri, '://') + 3), '/') AS path FROM copies)
+             WHERE hash > ?1 AND {wanted} ORDER BY hash LIMIT ?3"
         );
         let mut statement = connection.prepare_cached(&sql)?;
         let read = |row: &Row<'_>| Ok((row.get(0)?, self.order(row, 1)?));
@@ -377,6 +388,8 @@ fn condition(purge: &Purge) -> (&'static str, Value) {
     match purge {
         Purge::Uri(uri) => ("uri = ?2", uri.clone().into()),
         Purge::Prefix(prefix) => ("substr(uri, 1, length(?2)) = ?2", prefix.clone().into()),
+        Purge::Target(target) => ("substr(uri, path) = ?2", target.clone().into()),
+        Purge::TargetPrefix(prefix) => ("substr(uri, path, length(?2)) = ?2", prefix.clone().into()),
         Purge::Tag(tag) => (
             "hash IN (SELECT hash FROM tags WHERE tag = ?2)",
             tag.clone().into(),

@@ -163,6 +163,16 @@ pub(super) struct State {
     pub(super) suspect: Option<String>,
 }
 
+/// The word for a file that is being opened for the first time.
+const OPENING: &str = "opening";
+
+impl State {
+    /// Tells whether it is not known yet whether there is a file to use.
+    pub(super) fn is_opening(&self) -> bool {
+        self.down.as_ref().is_some_and(|(why, _)| *why == OPENING)
+    }
+}
+
 /// What readers leave for the writer.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
@@ -201,6 +211,8 @@ pub(super) struct Shared {
     pub(super) lookups: Mutex<Lookups>,
     pub(super) asked: Condvar,
     pub(super) state: Mutex<State>,
+    /// It is known whether there is a file to use.
+    pub(super) opened: Condvar,
     pub(super) seen: Mutex<Seen>,
     pub(super) counts: Counts,
     pub(super) events: Mutex<VecDeque<DiskEvent>>,
@@ -218,9 +230,10 @@ impl Shared {
             lookups: Mutex::default(),
             asked: Condvar::new(),
             state: Mutex::new(State {
-                down: Some(("opening", "the file is being opened".to_owned())),
+                down: Some((OPENING, "the file is being opened".to_owned())),
                 ..State::default()
             }),
+            opened: Condvar::new(),
             seen: Mutex::default(),
             counts: Counts::default(),
             events: Mutex::default(),
@@ -236,6 +249,13 @@ impl Shared {
     pub(super) fn close(&self) {
         self.backlog.lock().closed = true;
         self.more.notify_one();
+        {
+            let mut state = self.state.lock();
+            if state.is_opening() {
+                state.down = Some(("closed", "the store is closed".to_owned()));
+            }
+        }
+        self.opened.notify_all();
         let mut lookups = self.lookups.lock();
         lookups.closed = true;
         let left: Vec<Asked> = lookups.waiting.drain(..).collect();
@@ -251,12 +271,19 @@ impl Shared {
         self.more.notify_one();
     }
 
+    /// Tells whether look-ups are answered, or will be in a moment.
+    pub(super) fn can_be_asked(&self) -> bool {
+        let state = self.state.lock();
+        state.open.is_some() || state.is_opening()
+    }
+
     /// Hands a look-up to the readers.
     ///
     /// # Errors
     /// The look-up itself, when nobody will do it.
     pub(super) fn ask(&self, asked: Asked) -> Result<(), Asked> {
-        if self.state.lock().open.is_none() {
+        // One that is being opened for the first time is there in a moment; whoever asks has a limit of his own.
+        if !self.can_be_asked() {
             return Err(asked);
         }
         let mut lookups = self.lookups.lock();
@@ -304,6 +331,7 @@ impl Shared {
             state.open = None;
         }
         drop(state);
+        self.opened.notify_all();
         if is_news {
             self.tell(DiskEvent::Down {
                 why,

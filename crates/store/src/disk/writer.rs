@@ -156,6 +156,7 @@ impl Writer<'_> {
                 generation: self.generation,
             });
         }
+        self.shared.opened.notify_all();
         let count = "SELECT count(*) FROM copies";
         let entries: i64 = open
             .connection
@@ -335,7 +336,8 @@ impl Open {
                     count = u64::from(self.form.remove(&change, key, *order)?);
                     gone += count;
                 }
-                What::Purge(purge, how) => {
+                What::Purge(purge, how, keys) => {
+                    count += self.form.missing(&change, keys)?;
                     let mut after = Some(i64::MIN);
                     while let Some(place) = after {
                         let (concerned, next) =

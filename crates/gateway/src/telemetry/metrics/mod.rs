@@ -75,13 +75,14 @@ impl Collector for Source {
         scrape.dependencies(&mut out)?;
         scrape.gateway(&mut out)?;
         scrape.contract(&mut out)?;
+        scrape.store(&mut out)?;
         scrape.own(&mut out)
     }
 }
 
 #[derive(Debug)]
-struct Scrape<'a> {
-    app: Arc<App>,
+pub(super) struct Scrape<'a> {
+    pub(super) app: Arc<App>,
     connections: &'a Connections,
     started: Wall,
 }

@@ -37,7 +37,7 @@ impl<'e> Out<'e> {
     }
 
     /// Writes a counter or a gauge of seconds or shares.
-    pub(super) fn write_real<'v>(
+    pub(in crate::telemetry) fn write_real<'v>(
         &mut self,
         series: &Series,
         values: impl Iterator<Item = (Labels<'v>, f64)>,

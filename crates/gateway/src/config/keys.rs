@@ -27,6 +27,9 @@ pub const GATEWAY: &[&str] = &[
     "metrics",
     "observe_only",
     "identity_from_peers",
+    "deadline_from",
+    "criticality_from",
+    "trace",
     "watch",
 ];
 /// Keys of `[resources.<name>]`.
@@ -49,6 +52,7 @@ pub const DEPENDENCY: &[&str] = &[
     "resend",
     "classify",
     "classes",
+    "deadline_to",
     "rewrite",
 ];
 /// Keys of `eject`.

@@ -225,6 +225,10 @@ async fn private_copies_belong_to_the_people_of_one_authority_and_stay_void_over
         assert_eq!(get("/r/1").await.text(), "ana");
         origin.stop().await;
         assert_eq!(get("/r/1").await.text(), "ana", "{caching}: it is kept again");
+        // By another deadline they are the same people.
+        let patient = text.replace("[authorities.sso]\n", "[authorities.sso]\ndeadline = \"900ms\"\n");
+        followed.changed(&patient).await;
+        assert_eq!(get("/r/1").await.text(), "ana", "{caching}: the same authority");
         followed
             .changed(&text.replace("/verify?v=1", "/other/realm"))
             .await;

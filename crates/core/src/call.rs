@@ -203,6 +203,22 @@ impl<'c> ReadCall<'c> {
         Some(Step::Serve(Rung::Stale, Some(age)))
     }
 
+    /// Reports that the call still waits for a permit at [`ReadCall::slow_at`], and what a look at the copy found then. A
+    /// step ends the call, which was not asked for; without one it waits on.
+    pub fn slow_in_queue(&mut self, snapshot: Option<Facts>, now: Mono) -> Option<Step> {
+        let step = self.slow(snapshot, now)?;
+        // Nothing was asked that could be slow: what did not come in time is a permit.
+        self.reason = Some(Reason::QueueExpired);
+        Some(step)
+    }
+
+    /// Reports the hold that is in force now for a call that has waited, `None` if there is none. A step ends the call as
+    /// if it had come after the hold; without one it goes on.
+    pub fn hold_now(&mut self, hold: Option<HoldMode>) -> Option<Step> {
+        self.hold = hold;
+        hold.is_some_and(|mode| !mode.lets_ask()).then(|| self.held())
+    }
+
     /// Returns the limit of an attempt at the alternate that starts at `now`.
     ///
     /// # Errors

@@ -181,7 +181,7 @@ impl<L: Exclusive<Steering>> Dependency<L> {
     ///
     /// An attempt that is slow by its rules counts as that too, whatever else it is: see [`Dependency::slow_at`].
     /// A success of a counted pass looks at `now` only if [`Dependency::counts_by_time`]. A timeout makes the attempt
-    /// linger where a limit is learned. There, a caller who leaves after half the timeout, or after eight times the
+    /// linger where a limit is learned, unless its request [was not sent](Pass::was_not_sent). There, a caller who leaves after half the timeout, or after eight times the
     /// usual latency, is a failure: callers with little patience would hide every hang. Any other is neutral.
     pub fn settle(
         &self,
@@ -191,11 +191,13 @@ impl<L: Exclusive<Steering>> Dependency<L> {
         lane: Lane,
         now: Mono,
     ) -> Option<Transition> {
-        if let (Class::Outage(Outage::TimedOut), Some(abandoned)) = (class, &self.abandoned) {
+        if let (Class::Outage(Outage::TimedOut), false, Some(abandoned)) =
+            (class, pass.unsent, &self.abandoned)
+        {
             abandoned.add(now);
         }
         let slow = self.timed(&mut pass, class, lane, now);
-        let verdict = match self.contract.table().row(class).breaker {
+        let verdict = match self.verdict_of(&pass, class) {
             Verdict::Failure if !blame => Verdict::Neutral,
             verdict @ (Verdict::Failure | Verdict::Success | Verdict::Neutral) => verdict,
         };
@@ -217,7 +219,7 @@ impl<L: Exclusive<Steering>> Dependency<L> {
         lane: Lane,
         now: Mono,
     ) -> (bool, Option<Transition>) {
-        let verdict = self.contract.table().row(class).breaker;
+        let verdict = self.verdict_of(pass, class);
         if verdict == Verdict::Failure {
             return (false, None);
         }
@@ -231,6 +233,15 @@ impl<L: Exclusive<Steering>> Dependency<L> {
             self.steering.with(|steering| steering.answered(probe, verdict));
         }
         (true, slow)
+    }
+
+    /// Says what a result of this class is to the breaker. Where the table has a refusal for neutral, a probe that is refused
+    /// is a success: what would never open a breaker must not keep it open.
+    fn verdict_of(&self, pass: &Pass, class: Class) -> Verdict {
+        match (self.contract.table().row(class).breaker, class) {
+            (Verdict::Neutral, Class::Refusal | Class::Gone) if pass.is_probe() => Verdict::Success,
+            (verdict, _) => verdict,
+        }
     }
 
     /// Counts code that broke: a fault, and a failure too.
@@ -248,7 +259,7 @@ impl<L: Exclusive<Steering>> Dependency<L> {
             return (if failed { Told::Failure } else { Told::Nothing }, verdict);
         }
         match class {
-            Class::Outage(Outage::TimedOut) => {
+            Class::Outage(Outage::TimedOut) if !pass.unsent => {
                 let blame = verdict == Verdict::Failure;
                 (Told::TimedOut { blame }, verdict)
             }

@@ -32,6 +32,8 @@ pub struct Pass {
     pub(crate) slow: bool,
     /// Whether somebody else's time is in its time.
     pub(crate) untimed: bool,
+    /// Whether the dependency has nothing to work on.
+    pub(crate) unsent: bool,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -53,6 +55,7 @@ impl Pass {
             answered: false,
             slow: false,
             untimed: false,
+            unsent: false,
         }
     }
 
@@ -65,6 +68,11 @@ impl Pass {
     #[must_use]
     pub const fn is_probe(&self) -> bool {
         matches!(self.through, Through::Probe(_))
+    }
+
+    /// Says that its request had not been sent when its time was up: nobody works on it, so it does not linger.
+    pub const fn was_not_sent(&mut self) {
+        self.unsent = true;
     }
 
     /// Says that the time of this attempt tells nothing about the dependency, because its caller takes part of it, as

@@ -9,7 +9,8 @@ use std::{
 
 use evenkeel_core::{
     Asker, BreakerRules, Bulkhead, Carried, Cause, Class, Criticality, DependencyContract, DependencyDraft,
-    Exclusive, Limit, Mono, Now, Problems, RampStep, Refusal, Retry, Row, Stage, State, Steering, Transition,
+    Exclusive, Limit, Mono, Now, Problems, RampStep, Reason, Refusal, Retry, Row, Stage, State, Steering,
+    Transition,
 };
 use parking_lot::Mutex;
 
@@ -239,6 +240,21 @@ impl Inner {
             this.changed(change);
         }
         pass.map(|pass| Ticket::new(Permit::new(this), pass, now))
+    }
+
+    /// Refuses what may not wait, while somebody does who matters as much: a retry, a refresh, another guard's stand-in. Each
+    /// would otherwise take the permit that was freed for the one who waits.
+    pub(crate) fn overtakes(&self, criticality: Criticality, observe: bool) -> Result<(), Refusal> {
+        match &self.line {
+            // While the breaker lets nobody in there is no turn to be taken: the one it lets in is a probe.
+            Some(line) if line.is_ahead_of(criticality) && (observe || self.seat.lets_traffic_in()) => {
+                Err(Refusal {
+                    reason: Reason::AtCapacity,
+                    retry_at: None,
+                })
+            }
+            Some(_) | None => Ok(()),
+        }
     }
 
     /// Admits a further attempt, or refuses it and takes nothing.

@@ -13,7 +13,7 @@ use std::{
     time::Duration,
 };
 
-use evenkeel_core::{Class, Mono, Now, Refusal};
+use evenkeel_core::{Class, Criticality, Mono, Now, Refusal};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
@@ -79,11 +79,19 @@ struct Table<T, E> {
 struct Entry<T, E> {
     number: u64,
     lease_ends: Mono,
+    /// How much it matters to who started it.
+    criticality: Criticality,
     sender: Arc<Sender<T, E>>,
     marks: Arc<Marks>,
 }
 
 impl<T, E> Entry<T, E> {
+    /// Tells whether a call that matters this much does well to wait for it. Until it begins it waits for a permit by the
+    /// importance of its starter, and may be refused by that.
+    fn suits(&self, criticality: Criticality) -> bool {
+        self.criticality >= criticality || self.marks.begun.load(Ordering::Acquire)
+    }
+
     /// Tells whether callers wait for it. The lease counts from the beginning of the attempt: whoever still waits for a
     /// permit is not hung.
     fn is_awaited(&self, now: Mono) -> bool {
@@ -137,8 +145,15 @@ impl<T, E> Flights<T, E> {
         }
     }
 
-    /// Joins the flight for `key`, or starts one that may take until `lease_ends`.
-    pub(crate) fn part(self: &Arc<Self>, key: &Key, now: Mono, lease_ends: Mono) -> Part<T, E> {
+    /// Joins the flight for `key`, or starts one that may take until `lease_ends`. Of flights that wait for a permit later
+    /// callers find the one that matters most: there is one for each criticality at most.
+    pub(crate) fn part(
+        self: &Arc<Self>,
+        key: &Key,
+        now: Mono,
+        lease_ends: Mono,
+        criticality: Criticality,
+    ) -> Part<T, E> {
         let mut table = self.table.lock();
         if let Some(until) = table.apart.get(key) {
             if now < *until {
@@ -148,6 +163,7 @@ impl<T, E> Flights<T, E> {
         }
         if let Some(entry) = table.under_way.get(key)
             && entry.is_awaited(now)
+            && entry.suits(criticality)
         {
             return Part::Join(Waiter {
                 landing: entry.sender.subscribe(),
@@ -157,7 +173,7 @@ impl<T, E> Flights<T, E> {
         if table.under_way.len() >= UNDER_WAY_MAX {
             return Part::Alone;
         }
-        Part::Lead(self.enter(&mut table, key, lease_ends))
+        Part::Lead(self.enter(&mut table, key, lease_ends, criticality))
     }
 
     /// Starts a flight for `key` that no caller has asked for, which may take until `lease_ends`.
@@ -173,7 +189,8 @@ impl<T, E> Flights<T, E> {
         if table.under_way.len() >= UNDER_WAY_MAX {
             return Lead::Full;
         }
-        Lead::Begun(self.enter(&mut table, key, lease_ends))
+        // It begins at once, so nobody asks how much it matters.
+        Lead::Begun(self.enter(&mut table, key, lease_ends, Criticality::default()))
     }
 
     /// Tells whether a flight for `key` is under way that has not outlived its lease.
@@ -185,7 +202,13 @@ impl<T, E> Flights<T, E> {
             .is_some_and(|entry| entry.is_awaited(now))
     }
 
-    fn enter(self: &Arc<Self>, table: &mut Table<T, E>, key: &Key, lease_ends: Mono) -> Flight<T, E> {
+    fn enter(
+        self: &Arc<Self>,
+        table: &mut Table<T, E>,
+        key: &Key,
+        lease_ends: Mono,
+        criticality: Criticality,
+    ) -> Flight<T, E> {
         let number = self.numbers.fetch_add(1, Ordering::Relaxed);
         let sender = Arc::new(watch::Sender::new(None));
         let marks = Arc::new(Marks::default());
@@ -194,6 +217,7 @@ impl<T, E> Flights<T, E> {
             Entry {
                 number,
                 lease_ends,
+                criticality,
                 sender: Arc::clone(&sender),
                 marks: Arc::clone(&marks),
             },
@@ -383,9 +407,10 @@ mod tests {
     }
 
     const NOW: Mono = Mono::ORIGIN;
+    const PLAIN: Criticality = Criticality::Critical;
 
     fn lead(flights: &Arc<Flights<u32, ()>>, name: &str) -> Flight<u32, ()> {
-        match flights.part(&key(name), NOW, NOW.after(LEASE)) {
+        match flights.part(&key(name), NOW, NOW.after(LEASE), PLAIN) {
             Part::Lead(flight) => flight,
             other @ (Part::Join(_) | Part::Alone) => panic!("expected to lead, got {other:?}"),
         }
@@ -395,7 +420,7 @@ mod tests {
     async fn the_second_caller_joins_and_both_get_the_landing() {
         let flights = Arc::new(Flights::new());
         let flight = lead(&flights, "k");
-        let Part::Join(mut waiter) = flights.part(&key("k"), NOW, NOW.after(LEASE)) else {
+        let Part::Join(mut waiter) = flights.part(&key("k"), NOW, NOW.after(LEASE), PLAIN) else {
             panic!("not joined")
         };
         flight.land(value(true), None, NOW);
@@ -424,15 +449,15 @@ mod tests {
         let end = NOW.after(LEASE);
         hung.begins(end);
         assert!(matches!(
-            flights.part(&key("k"), end.before(Duration::from_nanos(1)), end),
+            flights.part(&key("k"), end.before(Duration::from_nanos(1)), end, PLAIN),
             Part::Join(_)
         ));
-        let Part::Lead(second) = flights.part(&key("k"), end, end.after(LEASE)) else {
+        let Part::Lead(second) = flights.part(&key("k"), end, end.after(LEASE), PLAIN) else {
             panic!("held up")
         };
         drop(hung); // must not take the second one out of the table
         assert!(matches!(
-            flights.part(&key("k"), end, end.after(LEASE)),
+            flights.part(&key("k"), end, end.after(LEASE), PLAIN),
             Part::Join(_)
         ));
         drop(second);
@@ -445,11 +470,11 @@ mod tests {
         lead(&flights, "k").land(value(false), None, NOW);
         let until = NOW.after(APART_FOR);
         assert!(matches!(
-            flights.part(&key("k"), until.before(Duration::from_nanos(1)), until),
+            flights.part(&key("k"), until.before(Duration::from_nanos(1)), until, PLAIN),
             Part::Alone
         ));
         assert!(matches!(
-            flights.part(&key("k"), until, until.after(LEASE)),
+            flights.part(&key("k"), until, until.after(LEASE), PLAIN),
             Part::Lead(_)
         ));
     }
@@ -506,7 +531,7 @@ mod tests {
         let under_way: Vec<_> = (0..UNDER_WAY_MAX)
             .map(|n| lead(&flights, &format!("k{n}")))
             .collect();
-        assert!(matches!(flights.part(&key("more"), NOW, NOW), Part::Alone));
+        assert!(matches!(flights.part(&key("more"), NOW, NOW, PLAIN), Part::Alone));
         drop(under_way);
         for n in 0..=APART_MAX {
             lead(&flights, &format!("k{n}")).land(value(false), None, NOW);

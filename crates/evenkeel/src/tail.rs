@@ -4,7 +4,13 @@
 //! reads it has not been answered.
 //! It refuses to owe anything twice: each debt is taken when it is paid, by whoever comes last.
 
-use std::{fmt, mem, sync::Arc};
+use std::{
+    fmt, mem,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 use evenkeel_core::{Class, Ending, Mono, Outage, Pass, Reason, Rung};
 use parking_lot::Mutex;
@@ -13,7 +19,11 @@ use crate::{counts::lane, dependency::Inner, key::Key};
 
 /// What ticket and permit have in common, where the work may outlive its result.
 #[derive(Debug, Default)]
-pub(crate) struct Tail(Mutex<State>);
+pub(crate) struct Tail {
+    state: Mutex<State>,
+    /// The work says that the dependency has nothing of it yet.
+    unsent: AtomicBool,
+}
 
 #[derive(Debug, Default)]
 struct State {
@@ -110,15 +120,25 @@ impl WorkEnd {
 }
 
 impl Tail {
+    /// Notes whether the dependency has got what the work sends.
+    pub(crate) fn note_sent(&self, sent: bool) {
+        self.unsent.store(!sent, Ordering::Relaxed);
+    }
+
+    /// Tells whether it has got nothing.
+    pub(crate) fn is_unsent(&self) -> bool {
+        self.unsent.load(Ordering::Relaxed)
+    }
+
     /// Returns how the work ended, if it has.
     pub(crate) fn ended(&self) -> Option<WorkEnd> {
-        self.0.lock().ended
+        self.state.lock().ended
     }
 
     /// Leaves what is due to the end of the work; if it has ended, everything is paid now.
     pub(crate) fn owe(&self, due: Due, dependency: &Inner) {
         let end = {
-            let mut state = self.0.lock();
+            let mut state = self.state.lock();
             let Some(end) = state.ended else {
                 state.result = Some(due);
                 return;
@@ -131,7 +151,7 @@ impl Tail {
     /// Counts the ending of the call that the result answers: now if the work has ended, else then.
     pub(crate) fn answers(&self, call: Answered) {
         let end = {
-            let mut state = self.0.lock();
+            let mut state = self.state.lock();
             let Some(end) = state.ended else {
                 state.call = Some(call);
                 return;
@@ -144,7 +164,7 @@ impl Tail {
     /// Ends the work and pays what is due.
     pub(crate) fn end(&self, end: WorkEnd, dependency: &Inner) {
         let state = {
-            let mut state = self.0.lock();
+            let mut state = self.state.lock();
             let left = State {
                 ended: Some(end),
                 ..State::default()

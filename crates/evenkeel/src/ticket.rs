@@ -82,6 +82,24 @@ impl<'a> Permit<'a> {
         self.end(WorkEnd::Abandoned);
     }
 
+    /// Says that the dependency has got nothing of this work yet, or not all that it needs to begin: a connection is still
+    /// being made, say. A timeout then leaves no work behind, so the attempt does not linger, nor does it count as
+    /// [abandoned](crate::DependencyBuilder::abandoned). Work that says nothing counts as sent.
+    pub fn not_sent(&self) {
+        self.note_sent(false);
+    }
+
+    /// Says that the dependency has got it, after [`not_sent`](Self::not_sent).
+    pub fn sent(&self) {
+        self.note_sent(true);
+    }
+
+    fn note_sent(&self, sent: bool) {
+        if let Some(tail) = &self.tail {
+            tail.note_sent(sent);
+        }
+    }
+
     fn end(&mut self, end: WorkEnd) {
         if let Some(tail) = self.tail.take() {
             tail.end(end, &self.dependency);
@@ -256,7 +274,10 @@ impl<'a> Ticket<'a> {
 
     /// Gives the verdict. `blame` is false where a failure is not the dependency's doing.
     pub(crate) fn settle(&mut self, class: Class, blame: bool, now: Mono) {
-        if let Some(pass) = self.pass.take() {
+        if let Some(mut pass) = self.pass.take() {
+            if self.tail.as_ref().is_some_and(|tail| tail.is_unsent()) {
+                pass.was_not_sent();
+            }
             self.dependency.attempted(class);
             self.dependency
                 .changed(self.dependency.seat.settle(pass, class, blame, lane(), now));

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use bytes::Bytes;
 use evenkeel::{
     Mono, Now, Wall,
-    http::{Arrived, CacheRules, Head, HttpCache, Retire, Shelf, UriKey},
+    http::{Arrived, CacheRules, Head, HttpCache, NotShelved, Retire, Shelf, UriKey},
 };
 use evenkeel_http::{decide::Origin, decision::Decision, facts::Sharing};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
@@ -96,6 +96,40 @@ fn e47_the_newest_attempt_wins_whatever_the_order_of_arrival() {
     kit.fetch("/a", &anybody, (200, LASTING, "new"), (5, 6));
     kit.fetch("/a", &anybody, (200, LASTING, "old"), (4, 7));
     assert_eq!(kit.given("/a", &anybody, 8).as_deref(), Some("new"));
+}
+
+/// What is held is looked at when the answer is put, not when the question was asked.
+#[test]
+fn x4_an_error_answer_replaces_no_good_copy_that_came_while_it_was_under_way() {
+    for status in [429, 500, 503] {
+        let kit = Kit::new(1 << 20);
+        let (key, anybody) = (key("/a"), HeaderMap::new());
+        let looked = kit.cache.look(&key, &Method::GET, &anybody);
+        let fields = headers(LASTING);
+        let arrived = Arrived {
+            status: StatusCode::from_u16(status).unwrap(),
+            headers: &fields,
+            began: at(6).mono,
+            at: at(7),
+        };
+        assert!(
+            matches!(kit.cache.judge(&looked, &arrived), Head::Storable),
+            "nothing was there"
+        );
+        kit.fetch("/a", &anybody, (200, LASTING, "good"), (5, 7));
+        let settled = kit
+            .cache
+            .store(
+                &key,
+                &looked,
+                &anybody,
+                (&arrived, &fields),
+                &Bytes::from_static(b"bad"),
+            )
+            .unwrap();
+        assert_eq!(settled.stored, Err(NotShelved::ErrorAnswer), "{status}");
+        assert_eq!(kit.given("/a", &anybody, 8).as_deref(), Some("good"), "{status}");
+    }
 }
 
 #[test]

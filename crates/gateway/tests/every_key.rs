@@ -13,6 +13,8 @@ mod keeping;
 mod kit;
 #[path = "every_key/ladder.rs"]
 mod ladder;
+#[path = "every_key/late.rs"]
+mod late;
 #[path = "every_key/load.rs"]
 mod load;
 #[path = "every_key/meaning.rs"]
@@ -376,6 +378,10 @@ const CHECKS: &[(&str, &str, Check)] = &[
     ("routes.match", "header", check!(header())),
     ("routes.ladder", "stale", check!(stale())),
     ("routes.ladder", "alternate", check!(ladder::alternate())),
+    ("routes", "on_timeout", check!(late::on_timeout())),
+    ("routes", "finish_within", check!(late::finish_within())),
+    ("routes", "jitter", check!(late::jitter())),
+    ("routes", "refresh_ahead", check!(late::refresh_ahead())),
     ("routes", "exercise", check!(ladder::exercise())),
     (
         "routes.ladder",

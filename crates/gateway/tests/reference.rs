@@ -127,6 +127,7 @@ fn defaults() -> Vec<(String, String)> {
         (format!("{retry}.pause_max"), span(retries.pause_max)),
         (format!("{retry}.retry_after_max"), span(retries.retry_after_max)),
         ("routes.deadline".to_owned(), span(Route::DEADLINE)),
+        ("routes.on_timeout".to_owned(), "\"cancel\"".to_owned()),
         (
             "routes.criticality".to_owned(),
             format!("\"{}\"", Criticality::default()),

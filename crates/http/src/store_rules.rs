@@ -152,10 +152,11 @@ pub fn may_store(
 }
 
 /// Tells whether an answer that may be stored may take the place of a good copy: true unless it is in the
-/// error set (500, 502, 503, 504), which stands for no answer at all (rule X4).
+/// error set (500, 502, 503, 504), which stands for no answer at all (rule X4), or 429, which asks for fewer questions and
+/// says nothing about the data.
 #[must_use]
 pub const fn replaces_a_good_copy(status: StatusCode) -> bool {
-    !in_error_set(status)
+    !in_error_set(status) && status.as_u16() != 429
 }
 
 /// Tells whether an answer that nobody keeps may be given to others who asked at the same time: like [`may_keep`], for
@@ -415,9 +416,9 @@ mod tests {
     }
 
     #[test]
-    fn x4_an_answer_of_the_error_set_replaces_no_good_copy() {
+    fn x4_an_answer_that_says_nothing_about_the_data_replaces_no_good_copy() {
         let kept_out = (100..600).filter(|code| !replaces_a_good_copy(StatusCode::from_u16(*code).unwrap()));
-        assert_eq!(kept_out.collect::<Vec<_>>(), [500, 502, 503, 504]);
+        assert_eq!(kept_out.collect::<Vec<_>>(), [429, 500, 502, 503, 504]);
     }
 
     #[test]

@@ -282,6 +282,7 @@ impl HttpCache {
         let stored = match self.shelf.put(key, &copy, request) {
             Put::Kept => Ok(()),
             Put::Superseded => Err(NotShelved::Superseded),
+            Put::ErrorAnswer => Err(NotShelved::ErrorAnswer),
             Put::TooBig => Err(NotShelved::TooBig),
         };
         Settled { copy, stored }

@@ -13,6 +13,7 @@ use std::{
 };
 
 use evenkeel_core::Mono;
+use evenkeel_http::store_rules::replaces_a_good_copy;
 use foldhash::fast::RandomState;
 use http::HeaderMap;
 use quick_cache::{
@@ -94,6 +95,8 @@ pub(super) enum Put {
     Kept,
     /// A newer load has been here, or the URI was retired since this one began.
     Superseded,
+    /// It is an error answer, and a good copy is held.
+    ErrorAnswer,
     /// It is larger than anything this shelf takes; what it supersedes is gone.
     TooBig,
 }
@@ -272,7 +275,13 @@ impl Shelf {
         let mut put = Put::Superseded;
         // Asked for before: it takes a lock that is held while a place is changed.
         let largest = self.largest();
+        let stands_for_nothing = !replaces_a_good_copy(copy.status());
         self.change(key, |place| {
+            // Looked at here and not before: a good one may have come while this one was under way.
+            if stands_for_nothing && place.select(request).is_some_and(|held| held.facts().is_good()) {
+                put = Put::ErrorAnswer;
+                return Change::Leave;
+            }
             let Some(with) = place.with(Arc::clone(copy), request) else {
                 return Change::Leave;
             };

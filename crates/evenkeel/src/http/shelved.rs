@@ -55,6 +55,7 @@ pub struct Shelved {
     pub(super) began: Mono,
     observed: Mono,
     observed_wall: Wall,
+    took: Duration,
 }
 
 impl Shelved {
@@ -122,6 +123,7 @@ impl Shelved {
             began: arrived.began,
             observed,
             observed_wall: arrived.at.wall_of(observed),
+            took: arrived.at.mono.since(arrived.began),
         }
     }
 
@@ -189,6 +191,12 @@ impl Shelved {
     #[must_use]
     pub const fn received(&self) -> HttpDate {
         self.received
+    }
+
+    /// Returns how long its head took to come, which is what another one will cost.
+    #[must_use]
+    pub const fn took(&self) -> Duration {
+        self.took
     }
 
     /// Returns its age; `None` if its time lies ahead.

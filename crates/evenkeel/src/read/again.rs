@@ -4,7 +4,7 @@
 
 use std::{pin::Pin, sync::Arc};
 
-use evenkeel_core::{Advice, Class, Criticality, Deadline, Failed, HoldMode, Mono, NoRetry, Retry};
+use evenkeel_core::{Advice, Class, Criticality, Deadline, Failed, Mono, NoRetry, Retry};
 
 use crate::{
     dependency,
@@ -28,8 +28,6 @@ pub(crate) struct Retries<T, E> {
     /// The moment by which a further attempt has to begin.
     pub(crate) ends: Option<Mono>,
     pub(crate) criticality: Criticality,
-    /// Whether breaker, ramp and learned limit only watch.
-    pub(crate) observes: bool,
 }
 
 /// A retry that was paid for. Who leaves before it is made has its cost back.
@@ -156,16 +154,16 @@ where
         };
         let dependency = Arc::clone(&paid.dependency);
         let now = self.now();
-        if self
-            .look(now.mono)
-            .is_some_and(|(mode, _)| mode != HoldMode::ForcedClosed)
-        {
+        let hold = self.look(now.mono).map(|(mode, _)| mode);
+        if hold.is_some_and(|mode| !mode.lets_ask()) {
             return None;
         }
+        let observes = hold.is_some();
+        dependency.overtakes(retries.criticality, observes).ok()?;
         let retry = paid.retry.take()?;
         let next = Lent::Shared(Arc::clone(&dependency));
         let mut next =
-            dependency::Inner::admit_again(next, retries.criticality, retry, now, retries.observes).ok()?;
+            dependency::Inner::admit_again(next, retries.criticality, retry, now, observes).ok()?;
         dependency.tally.retries.made();
         next.limit = retries
             .deadline

@@ -4,7 +4,7 @@
 
 use std::{fmt, pin::pin, sync::Arc};
 
-use evenkeel_core::{Asker, Class, HoldMode, Problems, Rung, RungRule, Skipped, Step};
+use evenkeel_core::{Asker, Class, HoldMode, Problems, Refusal, Rung, RungRule, Skipped, Step};
 
 use crate::{
     dependency::{self, Dependency},
@@ -269,10 +269,15 @@ where
             return Err(Passed::Skipped(Skipped::Held));
         }
         let observes = hold.is_some_and(HoldMode::lets_ask);
+        let refused = |refusal: Refusal| Passed::Skipped(Skipped::of_refusal(refusal.reason));
+        spare
+            .dependency
+            .overtakes(self.criticality, observes)
+            .map_err(refused)?;
         let dependency = Lent::Shared(Arc::clone(spare.dependency));
         let mut ticket =
             dependency::Inner::admit(dependency, self.criticality, self.now, Asker::Traffic, observes)
-                .map_err(|refusal| Passed::Skipped(Skipped::of_refusal(refusal.reason)))?;
+                .map_err(refused)?;
         ticket.limit = limit;
         ticket.may_outlive = spare.outlives;
         let guard = self.guard;

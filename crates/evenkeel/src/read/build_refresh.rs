@@ -49,7 +49,8 @@ impl<T, C, S> ReadBuilder<T, C, S> {
     /// [`Reason::Slow`](crate::Reason::Slow): 1 ms to 1 h, shorter than timeout and deadline, of which one has to be
     /// declared. Without such a copy the call waits on.
     ///
-    /// The attempt goes on until its own limit, keeps its permit as long as it lasts, and its answer becomes the snapshot.
+    /// A call that still waits for a permit then leaves the queue, with
+    /// [`Reason::QueueExpired`](crate::Reason::QueueExpired): nothing was asked for it. Else the attempt goes on until its own limit, keeps its permit as long as it lasts, and its answer becomes the snapshot.
     /// Only work that owns what it needs can go on: [`Read::call`](crate::Read::call) waits.
     ///
     /// ```

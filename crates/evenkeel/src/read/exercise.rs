@@ -112,7 +112,8 @@ where
         let hold = spare.dependency.held(now.mono).map(|(mode, _)| mode);
         let observes = hold.is_some_and(HoldMode::lets_ask);
         let dependency = Lent::Shared(Arc::clone(spare.dependency));
-        let admitted = if hold.is_some() && !observes {
+        let overtakes = spare.dependency.overtakes(Criticality::Sheddable, observes);
+        let admitted = if (hold.is_some() && !observes) || overtakes.is_err() {
             None
         } else {
             dependency::Inner::admit(dependency, Criticality::Sheddable, now, Asker::Traffic, observes).ok()

@@ -236,7 +236,7 @@ where
             return running.conclude(rest).await;
         }
         let next = match running.seat(Lent::Borrowed(&self.inner.dependency.0)).await {
-            Err(refusal) => Err(running.refused(refusal)),
+            Err(why) => Err(running.unseated(why)),
             Ok(mut ticket) => {
                 let attempted = {
                     let (key, parked) = running.parts();

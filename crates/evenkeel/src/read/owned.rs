@@ -15,6 +15,7 @@ use crate::{
         again::Retries,
         held::Moment,
         running::{End, Next, Running},
+        seat::Unseated,
     },
     ticket::{Call, Permit, Ticket},
     until::{Outcome, until},
@@ -83,7 +84,7 @@ where
             let mut is_last = false;
             // Ends at the call's own deadline, if not before: each further turn is the leaving of somebody else.
             loop {
-                match flights.part(key, self.now.mono, self.lease_end()) {
+                match flights.part(key, self.now.mono, self.lease_end(), self.criticality) {
                     Part::Alone => break,
                     Part::Lead(flight) => return self.lead(&runtime, flight, work).await,
                     Part::Join(waiter) => {
@@ -116,7 +117,7 @@ where
             }
         }
         match self.seat(Lent::Shared(Arc::clone(&guard.dependency.0))).await {
-            Err(refusal) => Err(self.refused(refusal)),
+            Err(why) => Err(self.unseated(why)),
             Ok(mut ticket) => match self.in_background(&ticket) {
                 Some(runtime) => {
                     guard.probe_apart(&runtime, self.kept_under().cloned(), ticket, work);
@@ -160,10 +161,12 @@ where
             .await;
         let mut ticket = match seated {
             Ok(ticket) => ticket,
-            Err(refusal) => {
+            Err(Unseated::Refused(refusal)) => {
                 flight.land(Landing::Refused(refusal), None, self.now.mono);
                 return Err(self.refused(refusal));
             }
+            // This call's own copy or hold: somebody else takes its place, as if it had left.
+            Err(Unseated::Ended(step)) => return Err(step),
         };
         if let Some(runtime) = self.in_background(&ticket) {
             flight.land(Landing::Refused(NOT_WAITED_FOR), None, self.now.mono);
@@ -180,10 +183,16 @@ where
         let waiter = flight.waiter();
         flight.begins(self.lease_end());
         let (guard, key) = (Arc::clone(self.guard), self.kept_under().cloned());
-        // A flight's attempts end by the timeout alone, for later callers may wait longer than this one.
+        // A flight's attempts end by the timeout alone, for later callers may wait longer than this one; where there is none,
+        // a further one ends with the lease.
         let ends = self.lease_end();
+        let lasts = match dependency.seat.contract().timeout() {
+            Some(_) => None,
+            None => Some(ends.since(self.now.mono)),
+        };
+        let deadline = Deadline::fix(self.now.mono, lasts);
         let retries = self.retries().map(|retries| Retries {
-            deadline: Deadline::NONE,
+            deadline,
             ends: retries.ends.or(Some(ends)),
             ..retries
         });

@@ -51,7 +51,8 @@ where
             Lead::Full => Refresh::Refused(Reason::AtCapacity),
             Lead::Begun(flight) => {
                 let dependency = Lent::Shared(Arc::clone(&self.guard.dependency.0));
-                match self.admit(dependency) {
+                let may_ask = dependency.overtakes(self.criticality, self.observes);
+                match may_ask.and_then(|()| self.admit(dependency)) {
                     // The flight goes with this: the next call tries again.
                     Err(refusal) => Refresh::Refused(refusal.reason),
                     Ok(mut ticket) => {

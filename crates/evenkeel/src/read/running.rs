@@ -21,6 +21,7 @@ use crate::{
         alternate::Spare,
         attempt::Attempted,
         held::{Bring, Held, Moment},
+        seat::Unseated,
         shared::Inner,
     },
     tail::{Answered, Tail},
@@ -50,7 +51,7 @@ pub(crate) struct Running<'c, T, E> {
     pub(super) criticality: Criticality,
     /// The time of the latest decision.
     pub(super) now: Now,
-    observes: bool,
+    pub(super) observes: bool,
     /// Whether the work may keep its permit beyond its result.
     pub(super) may_outlive: bool,
     /// Whether how long the work takes says nothing about the dependency.
@@ -190,7 +191,6 @@ where
             deadline,
             ends: deadline.at(),
             criticality: self.criticality,
-            observes: self.observes,
         })
     }
 
@@ -214,6 +214,14 @@ where
             });
         }
         step
+    }
+
+    /// Goes on with a call that got no permit.
+    pub(crate) fn unseated(&mut self, why: Unseated) -> Step {
+        match why {
+            Unseated::Refused(refusal) => self.refused(refusal),
+            Unseated::Ended(step) => step,
+        }
     }
 
     /// Goes on with a call that was refused admission: by the ladder, or not at all.

@@ -4,17 +4,48 @@
 
 use std::{pin::pin, sync::Arc};
 
-use evenkeel_core::{HoldMode, Mono, Reason, Refusal};
+use evenkeel_core::{HoldMode, Mono, Reason, Refusal, Step};
 
 use crate::{
     dependency,
     lent::Lent,
-    line::Line,
+    line::{Line, Waiter},
     parked::park,
-    read::running::Running,
+    read::{held::Moment, running::Running},
     ticket::Ticket,
     until::{Outcome, until},
 };
+
+/// Why a call goes on without a permit.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Unseated {
+    /// It was refused admission.
+    Refused(Refusal),
+    /// Something ended its wait by another step: a copy, or a hold.
+    Ended(Step),
+}
+
+impl From<Refusal> for Unseated {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+/// What ended the wait in one queue without a permit.
+enum Waited {
+    Unseated(Unseated),
+    /// Another source has taken over, where others wait, or nobody.
+    Moved {
+        /// When its wait ends.
+        until: Mono,
+    },
+}
+
+impl<U: Into<Unseated>> From<U> for Waited {
+    fn from(why: U) -> Self {
+        Self::Unseated(why.into())
+    }
+}
 
 impl<T, E> Running<'_, T, E>
 where
@@ -25,17 +56,18 @@ where
     pub(super) async fn seat<'d>(
         &mut self,
         dependency: Lent<'d, dependency::Inner>,
-    ) -> Result<Ticket<'d>, Refusal> {
+    ) -> Result<Ticket<'d>, Unseated> {
         let dependency = dependency::Inner::newest(dependency);
         let line = match &dependency.line {
             Some(line) if self.may_queue() => Arc::clone(line),
-            Some(_) | None => return self.admit(dependency),
+            Some(_) | None => return Ok(self.admit(dependency)?),
         };
-        let lets_in = dependency.seat.lets_traffic_in();
+        // Under forced-closed the breaker keeps nobody away, so it does not decide who waits either.
+        let lets_in = self.observes || dependency.seat.lets_traffic_in();
         if !lets_in || !line.is_ahead_of(self.criticality) {
             match self.admit(dependency.again()) {
                 Err(refusal) if lets_in && is_worth_waiting(&refusal) => {}
-                seated => return seated,
+                seated => return Ok(seated?),
             }
         }
         // Boxed: a wait is rare, and its state is not to be carried by every call.
@@ -46,7 +78,7 @@ where
         &mut self,
         mut line: Arc<Line>,
         mut dependency: Lent<'d, dependency::Inner>,
-    ) -> Result<Ticket<'d>, Refusal> {
+    ) -> Result<Ticket<'d>, Unseated> {
         // What is kept free for the alternate is not for waiting.
         let mut ends = self.call.attempts_until().at();
         // Ends with the first place's time: another source that takes over gives no more of it.
@@ -54,18 +86,18 @@ where
             let waited = self.wait_in(&line, &dependency, ends).await;
             let until = match waited {
                 Ok(ticket) => return Ok(ticket),
-                Err(Unseated::Refused(refusal)) => return Err(refusal),
-                Err(Unseated::Moved { until }) => until,
+                Err(Waited::Unseated(why)) => return Err(why),
+                Err(Waited::Moved { until }) => until,
             };
             ends = Some(until);
             dependency = dependency::Inner::newest(dependency);
             match self.admit(dependency.again()) {
                 Err(refusal) if is_worth_waiting(&refusal) => {}
-                seated => return seated,
+                seated => return Ok(seated?),
             }
             line = match &dependency.line {
                 Some(line) => Arc::clone(line),
-                None => return Err(refused(Reason::AtCapacity)),
+                None => return Err(refused(Reason::AtCapacity).into()),
             };
         }
     }
@@ -75,11 +107,12 @@ where
         line: &Arc<Line>,
         dependency: &Lent<'d, dependency::Inner>,
         ends: Option<Mono>,
-    ) -> Result<Ticket<'d>, Unseated> {
+    ) -> Result<Ticket<'d>, Waited> {
         let joined = line.join(self.criticality, self.now.mono, ends);
         let Some(waiter) = joined else {
             return Err(refused(Reason::AtCapacity).into());
         };
+        let mut patience = self.call.slow_at().filter(|at| *at > self.now.mono);
         // A permit may have come free before it joined, and then nobody has called.
         let mut may_try = waiter.is_next();
         // Ends at the place's expiry: each turn is a call, and each call somebody's leaving.
@@ -91,68 +124,66 @@ where
                     Ok(ticket) => return Ok(ticket),
                 }
             }
-            let clock = &self.guard.dependency.0.engine.shared().clock;
-            let waited = {
-                let called = pin!(waiter.called());
-                let waiting = pin!(until(clock, Some(waiter.expires()), called));
-                park(&mut self.parked, waiting).await
-            };
-            self.now = self.guard.now();
-            match waited {
-                Outcome::AtOnce(()) | Outcome::Later(()) => {}
-                Outcome::OutOfTime => return Err(self.expired(dependency).into()),
+            let is_called = match self.turn(&waiter, patience).await {
+                Outcome::AtOnce(()) | Outcome::Later(()) => true,
+                Outcome::OutOfTime => false,
                 Outcome::NoTimer => {
                     self.is_untimed = true;
                     return Err(refused(Reason::AtCapacity).into());
                 }
-            }
+            };
             if self.now.mono >= waiter.expires() {
-                return Err(self.expired(dependency).into());
+                dependency.seat.waited_in_vain(self.criticality, self.now.mono);
+                return Err(refused(Reason::QueueExpired).into());
+            }
+            if patience.is_some_and(|at| self.now.mono >= at) {
+                patience = None;
+                let facts = self.look(Moment::AfterFailure);
+                if let Some(step) = self.call.slow_in_queue(facts, self.now.mono) {
+                    return Err(Unseated::Ended(step).into());
+                }
+            }
+            may_try = is_called;
+            if !is_called {
+                continue;
             }
             if !waiter.is_up() {
                 return Err(refused(Reason::Shed).into());
             }
-            if let Some((mode, until)) = self.guard.look(self.now.mono)
-                && mode != HoldMode::ForcedClosed
-            {
-                let held = Refusal {
-                    reason: Reason::Held,
-                    retry_at: Some(until),
-                };
-                return Err(held.into());
+            if let Some(step) = self.held_meanwhile() {
+                return Err(Unseated::Ended(step).into());
             }
             if dependency::Inner::newest(dependency.again())
                 .line
                 .as_ref()
                 .is_none_or(|now| !Arc::ptr_eq(now, line))
             {
-                return Err(Unseated::Moved {
+                return Err(Waited::Moved {
                     until: waiter.expires(),
                 });
             }
-            may_try = true;
         }
     }
 
-    fn expired(&self, dependency: &dependency::Inner) -> Refusal {
-        dependency.seat.waited_in_vain(self.criticality, self.now.mono);
-        refused(Reason::QueueExpired)
+    /// Waits until the call is called, its place expires, or a copy should be looked for.
+    async fn turn(&mut self, waiter: &Waiter, patience: Option<Mono>) -> Outcome<()> {
+        let ends = waiter.expires().min(patience.unwrap_or(Mono::END));
+        let clock = &self.guard.dependency.0.engine.shared().clock;
+        let called = pin!(waiter.called());
+        let waiting = pin!(until(clock, Some(ends), called));
+        let waited = park(&mut self.parked, waiting).await;
+        self.now = self.guard.now();
+        waited
     }
-}
 
-/// Why a call that has waited has no permit.
-enum Unseated {
-    Refused(Refusal),
-    /// Another source has taken over, where others wait, or nobody.
-    Moved {
-        /// When its wait ends.
-        until: Mono,
-    },
-}
-
-impl From<Refusal> for Unseated {
-    fn from(refusal: Refusal) -> Self {
-        Self::Refused(refusal)
+    /// Takes over the hold that is in force now; a step where it ends the call.
+    fn held_meanwhile(&mut self) -> Option<Step> {
+        let hold = self.guard.look(self.now.mono);
+        let mode = hold.map(|(mode, _)| mode);
+        self.observes = mode.is_some_and(HoldMode::lets_ask);
+        let step = self.call.hold_now(mode)?;
+        self.retry_at = hold.and_then(|(_, until)| (until < Mono::END).then_some(until));
+        Some(step)
     }
 }
 

@@ -121,6 +121,13 @@ impl<T: Clone, E> Inner<T, E> {
             .map_or(Class::Answer, |class_of| class_of(value))
     }
 
+    /// Tells whether a value says that what is kept stays.
+    fn says_leave(&self, value: &T) -> bool {
+        self.terms
+            .as_ref()
+            .is_some_and(|terms| terms(value).keep == Keep::Leave)
+    }
+
     /// Does with a success what contract and data say: keeps it, or leaves the old snapshot, or says that the old one
     /// is superseded.
     pub(crate) fn keep(&self, key: Option<&Key>, value: &T, class: Class, began: Now) -> Kept {
@@ -130,6 +137,8 @@ impl<T: Clone, E> Inner<T, E> {
         if class != Class::Answer {
             self.counters.not_kept(NotKept::NotAnAnswer);
             return match class {
+                // Who has a say in how values are kept says whether this one is about more than its caller.
+                Class::Gone if self.says_leave(value) => Kept::No,
                 Class::Gone => Kept::Supersedes(began.mono),
                 Class::Answer
                 | Class::Outage(_)

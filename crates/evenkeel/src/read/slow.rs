@@ -57,7 +57,9 @@ where
         };
         let attempted = match early {
             Outcome::AtOnce(attempted) | Outcome::Later(attempted) => attempted,
-            Outcome::OutOfTime | Outcome::NoTimer => {
+            // Nobody can wake for the soft timeout, so it is not known to be slow; its own limit is its own to keep.
+            Outcome::NoTimer => park(&mut self.parked, attempt.as_mut()).await,
+            Outcome::OutOfTime => {
                 self.now = self.guard.now();
                 if let Some(step) = self.slow() {
                     drop(runtime.spawn(async move { drop(attempt.await) }));

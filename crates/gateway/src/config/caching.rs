@@ -29,7 +29,9 @@ pub struct Caching {
 }
 
 /// The keys that have an effect only beside `freshness = "origin"`.
-const ONLY_BESIDE_ORIGIN: [&str; 6] = [
+const ONLY_BESIDE_ORIGIN: [&str; 8] = [
+    "refresh_ahead",
+    "jitter",
     "heuristic",
     "keep_set_cookie",
     "stale_while_revalidate",

@@ -75,6 +75,12 @@ pub(super) struct Known<'k> {
 }
 
 impl Known<'_> {
+    /// Returns the timeout of a dependency that could be read.
+    pub(super) fn timeout_of(&self, name: &str) -> Option<Duration> {
+        let found = self.read.iter().find(|dependency| dependency.name == name);
+        found.map(|dependency| dependency.timeout)
+    }
+
     /// Adds a problem unless there is a dependency of this name.
     pub(super) fn refuse_unknown(&self, fields: &mut Fields<'_, '_>, key: &str, name: &str) {
         if self.names.iter().any(|known| known == name) {
@@ -172,11 +178,7 @@ fn alternate(rung: &mut Fields<'_, '_>, known: Known<'_>, from: Option<&str>) ->
     }
     dangers::warn_shared_resource(rung, known, from, &name);
     // What is wrong with a dependency that could not be read is told there.
-    let timeout = known
-        .read
-        .iter()
-        .find(|dependency| dependency.name == name)
-        .map_or(Duration::from_millis(1), |dependency| dependency.timeout);
+    let timeout = known.timeout_of(&name).unwrap_or(Duration::from_millis(1));
     Some(Alternate { name, timeout })
 }
 

@@ -19,6 +19,7 @@ mod keep_if;
 pub mod keys;
 pub mod kinds;
 mod ladder;
+mod late;
 pub mod lints;
 mod network;
 pub mod outside;

@@ -2,6 +2,8 @@
 //! It exists apart from the route because the rules are the engine's and only their keys are here.
 //! It refuses times that the limits of the dependency would never let happen.
 
+use std::time::Duration;
+
 use evenkeel_core::{RefreshRules, codes};
 
 use super::{
@@ -10,10 +12,14 @@ use super::{
     units::show_duration,
 };
 
-pub(super) fn read(fields: &mut Fields<'_, '_>) -> RefreshRules {
+/// Reads the rules; `late` is for how long late work goes on.
+pub(super) fn read(fields: &mut Fields<'_, '_>, late: Option<Duration>) -> RefreshRules {
     RefreshRules {
         soft_timeout: fields.duration("soft_timeout", "\"200ms\""),
         cool_down: fields.duration("cool_down", "\"1s\""),
+        refresh_ahead: fields.boolean("refresh_ahead").unwrap_or_default(),
+        jitter_ppm: fields.share_ppm("jitter", "\"10%\"").unwrap_or_default(),
+        finish_within: late,
         ..RefreshRules::default()
     }
 }

@@ -18,7 +18,7 @@ use super::{
     keep_if::{self, KeepIf},
     keys,
     ladder::{self, Alternate, DefaultAnswer, Known, Rung},
-    lints,
+    late, lints,
     pattern::Pattern,
     protection::Doors,
     reader::Fields,
@@ -210,7 +210,8 @@ pub(super) fn read(
     let keeps = caching.is_some() || ladder.iter().any(|rung| matches!(rung, Rung::Stale(_)));
     let is_read = forwarding.class == Class::Read;
     let refresh = if is_read {
-        refresh::read(&mut fields)
+        let late = late::read(&mut fields, known, from.as_deref(), keeps);
+        refresh::read(&mut fields, late)
     } else {
         RefreshRules::default()
     };

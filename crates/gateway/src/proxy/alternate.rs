@@ -139,7 +139,7 @@ impl Exchange {
     ) -> Result<Reply, Trouble> {
         let route = &self.route;
         let outgoing = || {
-            self.note_connected();
+            self.note_connected(permit.as_ref());
             forward::outgoing(
                 &self.request,
                 &self.authority,

@@ -53,7 +53,7 @@ pub struct App {
     pub(crate) hints: Hints,
     pub(crate) dependencies: Vec<(Dependency, Arc<Upstream>)>,
     pub(crate) resources: Vec<Resource>,
-    pub(super) served: AllServed,
+    pub(super) served: Arc<AllServed>,
 }
 
 impl App {
@@ -165,7 +165,7 @@ impl App {
             gates: served.list.iter().filter_map(|one| one.gate.clone()).collect(),
             personal: Personal::of(contract),
             hints: Hints::new(&contract.gateway.hints, process.engine.draw_seed()),
-            served,
+            served: Arc::new(served),
             dependencies,
             resources,
         })

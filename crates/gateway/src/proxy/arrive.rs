@@ -140,11 +140,6 @@ pub(super) fn prepare(
     let route = match (route, passing) {
         (Some(route), _) => route,
         (None, Some(passing)) => {
-            let keepers = if request.method.is_safe() {
-                Vec::new()
-            } else {
-                app.served.keepers(&request)
-            };
             let spent = arrived.map_or(Duration::ZERO, |at| app.engine().now().mono.since(at));
             let given = said
                 .as_ref()
@@ -162,7 +157,7 @@ pub(super) fn prepare(
             return Ok(Asked::Pass(Box::new(Passed {
                 shadow,
                 passing: Arc::clone(passing),
-                keepers,
+                served: Arc::clone(&app.served),
                 request,
                 authority,
                 peer: Arc::clone(peer),

@@ -3,7 +3,10 @@
 //! It refuses to weigh ages and directives; it hands the rule book's answers to the guard as facts about a copy.
 
 use std::{
-    sync::{Arc, OnceLock},
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -30,6 +33,8 @@ pub(super) struct Cached {
     pub(super) looked: Looked,
     /// What was decided before asking: the label needs it, whatever came of that.
     first: OnceLock<Decision>,
+    /// It was looked at for the first time.
+    brought: AtomicBool,
 }
 
 impl Cached {
@@ -50,6 +55,7 @@ impl Cached {
             key,
             looked,
             first: OnceLock::new(),
+            brought: AtomicBool::new(false),
         })
     }
 
@@ -73,7 +79,7 @@ impl Exchange {
         match moment {
             Moment::BeforeAsking => {
                 let again;
-                let (looked, decision) = if cached.first.get().is_some() {
+                let (looked, decision) = if cached.brought.swap(true, Ordering::Relaxed) {
                     // Somebody else's attempt has been waited for: what it brought may be kept by now.
                     again = self.look_again(cache, cached);
                     (&again, cache.decide(&again, now.mono, Origin::NotAsked))
@@ -96,6 +102,12 @@ impl Exchange {
                 };
                 held.facts.lifetime = Some(lifetime);
                 held.facts.revalidate = Some(window);
+                if decision == Decision::Fresh
+                    && let Some((copy, age)) =
+                        looked.chosen().and_then(|copy| Some((copy, copy.age(now.mono)?)))
+                {
+                    self.route.ahead.tell(&mut held.facts, (&cached.key, copy), age);
+                }
                 Some(held)
             }
             // What is kept may have changed while the dependency was asked.

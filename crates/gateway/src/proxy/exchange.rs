@@ -36,7 +36,7 @@ use super::{
     keep::{self, Received, Verdict, Why},
     peer::Peer,
     pieces::Pieces,
-    purging,
+    purging, repeat,
     route::Route,
     seat::{CameTo, Tried},
     since::Place,
@@ -102,6 +102,9 @@ impl Exchange {
 
     /// Makes the attempt; a failure is remembered for the log.
     pub(super) async fn attempt(&self, permit: Option<Permit<'static>>) -> Result<Reply, Trouble> {
+        if let Some(permit) = &permit {
+            permit.not_sent();
+        }
         if self.void.is_some() {
             self.began.get_or_init(|| self.route.engine.now().mono);
         }
@@ -128,7 +131,7 @@ impl Exchange {
         let upstream = route.upstream();
         let head = upstream
             .send(&self.tried, || {
-                self.note_connected();
+                self.note_connected(permit.as_ref());
                 forward::outgoing(
                     &self.request,
                     &self.authority,
@@ -237,8 +240,9 @@ impl Exchange {
 
     /// Says what becomes of the old snapshot when an answer flows.
     fn flowing(&self, head: &response::Parts, why: Option<Why>) -> Keep {
-        // That there was no room for it here says nothing about the answer, so what is kept stays.
-        if self.route.keeps && why != Some(Why::BuffersFull) {
+        // That there was no room for it here says nothing about the answer, so what is kept stays; unless it says that
+        // there is nothing to be kept.
+        if self.route.keeps && (why != Some(Why::BuffersFull) || keep::is_gone(head.status)) {
             keep::flowing(self.route.sharing, &self.facts(), head.status, &head.headers)
         } else {
             Keep::Leave
@@ -256,6 +260,7 @@ impl Exchange {
         if let Some(why) = why {
             self.route.note_not_kept(why);
         }
+        let advice = repeat::advice_of_head(head.status, &head.headers, self.route.engine.now().wall);
         let status = head.status;
         self.tapped(status, None);
         let class = self.upstream().classify.of(status);
@@ -270,7 +275,7 @@ impl Exchange {
         if self.upstream().classify.is_error(class) {
             return Err(Trouble::ErrorAnswer(status, class, None));
         }
-        Ok(Reply::Streamed(status, class, keep))
+        Ok(Reply::Streamed(status, class, keep, advice))
     }
 
     pub(super) fn whole(
@@ -359,6 +364,9 @@ impl Exchange {
     /// Judges a complete answer as it was received.
     pub(super) fn judge(&self, head: &response::Parts, worth: Result<(), Unworthy>) -> Verdict {
         let wanted = self.route.keeps || self.route.coalesces;
+        if self.route.keeps && keep::is_gone(head.status) {
+            return keep::gone(self.route.sharing, &self.facts(), head.status, &head.headers);
+        }
         let is_answer = Class::of_status(head.status.as_u16()) == Class::Answer;
         if !wanted || !is_answer || self.request.method == Method::HEAD {
             return Verdict::leave(None);
@@ -374,9 +382,13 @@ impl Exchange {
         keep::judge(&received, worth)
     }
 
-    /// Notes that a connection is there and the request is being written to it.
-    pub(super) fn note_connected(&self) {
+    /// Notes that a connection is there and the request is being written to it: a head without a body, which is with the
+    /// dependency at once.
+    pub(super) fn note_connected(&self, permit: Option<&Permit<'static>>) {
         self.connected.store(true, Ordering::Relaxed);
+        if let Some(permit) = permit {
+            permit.sent();
+        }
     }
 
     /// Tells whether the answer is for the one who asks and nobody else, as far as the request says. Where requests steer,

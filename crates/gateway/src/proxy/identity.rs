@@ -111,7 +111,7 @@ impl Names {
 /// What a route has to know of who asks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Told {
-    /// Who says it: the name of an authority, or nothing for listed peers.
+    /// Who says it: an authority and what it is asked, or nothing for listed peers.
     pub(super) by: String,
     /// The fields that name the principal whose copies the route keeps; none where it keeps no private ones.
     pub(super) principal: Vec<HeaderName>,
@@ -150,7 +150,10 @@ impl Told {
         // These two the rules of HTTP know by themselves.
         personal.retain(|name| !scoped.contains(&name) && *name != AUTHORIZATION && *name != COOKIE);
         Self {
-            by: authority.map_or_else(String::new, |authority| authority.name.clone()),
+            // Another authority by the same name means other people by the same names.
+            by: authority.map_or_else(String::new, |authority| {
+                format!("{} {} {}", authority.name, authority.from, authority.path)
+            }),
             known_by: authority.map_or_else(
                 || format!("{from_peers:?}"),
                 |one| {

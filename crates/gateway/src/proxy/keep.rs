@@ -217,6 +217,22 @@ pub(super) fn flowing(
     }
 }
 
+/// Tells whether an answer says that there is nothing to be kept.
+pub(super) const fn is_gone(status: StatusCode) -> bool {
+    matches!(status.as_u16(), 404 | 410)
+}
+
+/// Decides what becomes of the old snapshot when the dependency says that there is nothing: it goes, unless the answer is
+/// one user's own.
+pub(super) fn gone(
+    sharing: Sharing,
+    request: &RequestFacts,
+    status: StatusCode,
+    headers: &HeaderMap,
+) -> Verdict {
+    Verdict::of(flowing(sharing, request, status, headers), None)
+}
+
 /// What becomes of the old snapshot when a new answer may not be kept.
 fn after(why: NotKept, sharing: Sharing, request: &RequestFacts, response: &ResponseHead<'_>) -> Keep {
     if supersedes(why, sharing, request, &response.directives) {

@@ -2,6 +2,7 @@
 //! It exists so that the gateway stays thin: HTTP in, a call through a guard, HTTP out.
 //! It refuses to have a breaker, a limit, an age or a ladder of its own.
 
+mod ahead;
 mod alternate;
 mod app;
 mod arrive;

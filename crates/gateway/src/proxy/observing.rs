@@ -23,6 +23,7 @@ use super::{
     limits::Limits,
     outbound::Outbound,
     passing::Passing,
+    repeat,
     route::{Common, Route, Whose},
     trouble::Trouble,
     upstream::Upstream,
@@ -272,7 +273,8 @@ impl Exchange {
             None => return Err(Trouble::Terminated),
         };
         let class = self.route.upstream().classify.of(status);
-        let leave = || Reply::Streamed(status, class, Keep::Leave);
+        let advice = repeat::advice_of_head(status, &headers, self.route.engine.now().wall);
+        let leave = || Reply::Streamed(status, class, Keep::Leave, advice);
         if let Some((cache, cached)) = self.route.cache.as_ref().zip(self.cached.as_ref()) {
             if self.route.upstream().classify.is_error(class) {
                 return Err(Trouble::ErrorAnswer(status, class, None));

@@ -23,7 +23,6 @@ use parking_lot::Mutex;
 use tokio::time::{Instant, Sleep};
 
 use super::{
-    authority,
     forward::{self, Sent},
     framing::{self, Asked},
     hints::Said,
@@ -33,9 +32,10 @@ use super::{
     outbound::Outbound,
     passing::Passing,
     peer::Peer,
-    refuse, retiring,
-    route::{Route, Whose},
+    refuse,
+    retiring::{self, Written},
     seat::{CameTo as AddressCameTo, Tried},
+    served::AllServed,
     stream::Stream,
     trouble::Trouble,
     upload::{Fault, Progress, Turn, Upload},
@@ -52,8 +52,8 @@ pub(super) struct Passed {
     pub(super) peer: Arc<Peer>,
     /// What arrived with it beside what it asks for.
     pub(super) said: Option<Arc<Said>>,
-    /// The routes whose copies a write may make wrong.
-    pub(super) keepers: Vec<Arc<Route>>,
+    /// The routes, some of which may keep an answer for what it writes.
+    pub(super) served: Arc<AllServed>,
     /// What the route would do, where it only watches.
     pub(super) shadow: Option<Shadow>,
     /// What no client may say in trailers either.
@@ -156,6 +156,25 @@ impl Passed {
     }
 }
 
+/// No answer has come yet. Dropped like that it may be that a write was made all the same.
+struct Silence<'s>(Option<&'s Shared>);
+
+impl Silence<'_> {
+    /// An answer has come, and says what became of the write.
+    fn end(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Silence<'_> {
+    fn drop(&mut self) {
+        let Some(shared) = self.0 else { return };
+        if shared.left.load(Ordering::Relaxed) && !shared.asked.request.method.is_safe() {
+            retiring::after_silence(&shared.asked.served, shared.written());
+        }
+    }
+}
+
 impl Shared {
     /// Makes the one attempt.
     async fn attempt(
@@ -165,7 +184,18 @@ impl Shared {
     ) -> Result<StatusCode, Trouble> {
         let passing = &self.asked.passing;
         let upstream = passing.upstream();
-        let Head { response, mut link } = self.in_time(self.sent(upstream, upload)).await?;
+        if let Some(permit) = &permit {
+            permit.not_sent();
+        }
+        let silence = Silence(Some(self));
+        let sent = self.in_time(self.sent(upstream, upload)).await;
+        if sent.is_ok() {
+            silence.end();
+        }
+        if let Some(permit) = permit.as_ref().filter(|_| self.left.load(Ordering::Relaxed)) {
+            permit.sent();
+        }
+        let Head { response, mut link } = sent?;
         let (mut parts, body) = response.into_parts();
         framing::check(&mut parts, Asked::of(&self.asked.request.headers, false))
             .inspect_err(|_| link.came_to(AddressCameTo::Failed))?;
@@ -256,43 +286,22 @@ impl Shared {
 
     /// Takes away what is kept for the target of a write that worked (rule C27).
     fn retire_copies(&self, status: StatusCode, answered: &HeaderMap) {
+        if retires_target(&self.asked.request.method, status) {
+            retiring::after_success(&self.asked.served, self.written(), answered);
+        }
+    }
+
+    fn written(&self) -> Written<'_> {
         let Passed {
             request,
             authority,
             peer,
-            keepers,
             ..
         } = &self.asked;
-        if !retires_target(&request.method, status) {
-            return;
-        }
-        let uri = &request.uri;
-        let scheme = peer.scheme(&request.headers);
-        for route in keepers.iter().flat_map(Route::and_newer) {
-            if let Some(cache) = &route.cache {
-                retiring::retire_after(route, cache, (scheme, authority, uri), answered);
-            }
-            if !(route.keeps || route.coalesces) {
-                continue;
-            }
-            if route.is_somebodys() {
-                let target = uri.path_and_query().map_or("", |target| target.as_str());
-                route.void_target(scheme, &authority::normalised(authority, scheme), target);
-                continue;
-            }
-            // Without its scope parts no read of this target was ever let in.
-            if let (Ok(parts), Some(target)) = (
-                route.scope_of(uri.path(), uri.query(), &request.headers),
-                uri.path_and_query(),
-            ) {
-                let whose = Whose {
-                    scheme,
-                    authority: authority::normalised(authority, scheme),
-                    parts,
-                };
-                // An empty part is refused above.
-                let _kept = route.guard.forget(whose.into(), target.as_str());
-            }
+        Written {
+            scheme: peer.scheme(&request.headers),
+            authority,
+            target: &request.uri,
         }
     }
 

@@ -49,7 +49,17 @@ pub(super) fn advice_of_reply(reply: &Reply, now: Wall) -> Advice {
     match reply {
         Reply::Whole(whole) => advice(&whole.headers, now),
         Reply::Cached(copy, _) => advice(&copy.headers(0), now),
-        Reply::Streamed(..) | Reply::Default(_) => Advice::Whenever,
+        Reply::Streamed(_, _, _, advice) => *advice,
+        Reply::Default(_) => Advice::Whenever,
+    }
+}
+
+/// Reads it from the head of an answer whose body flows, where it is one that asks for patience.
+pub(super) fn advice_of_head(status: StatusCode, headers: &HeaderMap, now: Wall) -> Advice {
+    if is_worth_repeating(status) {
+        advice(headers, now)
+    } else {
+        Advice::Whenever
     }
 }
 

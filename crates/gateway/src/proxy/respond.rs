@@ -8,10 +8,7 @@ use evenkeel::{Answer, Ending, Rung, Unanswered, http::HttpCache};
 use evenkeel_http::dates::HttpDate;
 use http::{
     HeaderMap, HeaderValue, Method, Response, StatusCode,
-    header::{
-        CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG,
-        IF_NONE_MATCH,
-    },
+    header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE},
 };
 
 use super::{
@@ -179,7 +176,14 @@ fn stand_in(exchange: &Exchange, answer: &Answer<Reply, Trouble>, connected: boo
         ),
     };
     labels::degraded(response.headers_mut(), &exchange.route.name, answer, connected);
-    finished(exchange, response)
+    if answer.rung != Rung::Default {
+        return finished(exchange, response);
+    }
+    // A constant is no answer of the dependency's: nobody has it, and it has no parts.
+    if exchange.request.method == Method::HEAD {
+        head_only(&mut response);
+    }
+    response
 }
 
 /// Passes an error answer on as it was; `None` if it is somebody else's.
@@ -233,26 +237,12 @@ fn with_status(status: StatusCode, headers: HeaderMap, body: Outbound) -> Respon
     response
 }
 
-/// Fits the response to the request: a validator that matches, or a method that asks for the head alone.
+/// Fits the response to the request. What is kept was asked for whole, so that conditions and ranges are answered here; on
+/// other routes they were sent on, and the answer is what the dependency made of them.
 fn finished(exchange: &Exchange, mut response: Response<Outbound>) -> Response<Outbound> {
-    if exchange.route.keeps
-        && response.status() == StatusCode::OK
-        && is_known(&exchange.request.headers, response.headers())
-    {
-        *response.status_mut() = StatusCode::NOT_MODIFIED;
-        for name in [
-            CONTENT_LENGTH,
-            CONTENT_TYPE,
-            CONTENT_ENCODING,
-            CONTENT_LANGUAGE,
-            CONTENT_RANGE,
-        ] {
-            response.headers_mut().remove(name);
-        }
-        if let Outbound::Stream(stream) = std::mem::replace(response.body_mut(), Outbound::Empty) {
-            stream.dismiss();
-        }
-        return response;
+    if exchange.route.keeps {
+        let received = HttpDate::from_unix_seconds(exchange.route.engine.now().wall.as_secs());
+        return given::fitted(exchange, response, received);
     }
     if exchange.request.method == Method::HEAD {
         head_only(&mut response);
@@ -271,67 +261,5 @@ pub(super) fn head_only(response: &mut Response<Outbound>) {
     }
     if let Outbound::Bytes(_) = response.body() {
         *response.body_mut() = Outbound::Empty;
-    }
-}
-
-/// Tells whether the client holds this very answer: weak comparison with each member of `If-None-Match` (rule
-/// H19). `If-Modified-Since` alone is answered in full, which is always right.
-fn is_known(request: &HeaderMap, response: &HeaderMap) -> bool {
-    let Some(tag) = response.get(ETAG).map(|tag| opaque(tag.as_bytes())) else {
-        return false;
-    };
-    request.get_all(IF_NONE_MATCH).iter().any(|line| {
-        let line = line.as_bytes();
-        line.trim_ascii() == b"*" || members(line).any(|member| opaque(member) == tag)
-    })
-}
-
-/// Returns an entity tag without its weakness.
-fn opaque(tag: &[u8]) -> &[u8] {
-    let tag = tag.trim_ascii();
-    tag.strip_prefix(b"W/").unwrap_or(tag)
-}
-
-/// Splits a list of entity tags at commas outside quotes.
-fn members(line: &[u8]) -> impl Iterator<Item = &[u8]> {
-    let mut quoted = false;
-    line.split(move |byte| {
-        quoted ^= *byte == b'"';
-        *byte == b',' && !quoted
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn known(asked: &'static str, tag: &'static str) -> bool {
-        let mut request = HeaderMap::new();
-        request.insert(IF_NONE_MATCH, HeaderValue::from_static(asked));
-        let mut response = HeaderMap::new();
-        response.insert(ETAG, HeaderValue::from_static(tag));
-        is_known(&request, &response)
-    }
-
-    #[test]
-    fn h19_validators_are_compared_weakly_member_by_member() {
-        for (asked, tag) in [
-            ("\"a\"", "\"a\""),
-            ("W/\"a\"", "\"a\""),
-            ("\"b\", \"a\"", "W/\"a\""),
-            ("\"x,y\",\"a\"", "\"a\""),
-            ("\"x,y\"", "\"x,y\""),
-            ("*", "\"a\""),
-        ] {
-            assert!(known(asked, tag), "{asked} {tag}");
-        }
-        for (asked, tag) in [
-            ("\"b\"", "\"a\""),
-            ("\"x,y\"", "\"y\""),
-            ("a", "\"a\""),
-            ("", "\"a\""),
-        ] {
-            assert!(!known(asked, tag), "{asked} {tag}");
-        }
     }
 }

@@ -19,6 +19,7 @@ use evenkeel_http::{
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 
 use super::{
+    ahead::Ahead,
     alternate::{Alternate, Asking, agrees},
     buffers::Buffers,
     caching, data,
@@ -111,6 +112,8 @@ pub(crate) struct Route {
     pub(super) max_body: usize,
     /// Its use of the shelf; `None` where it always asks.
     pub(crate) cache: Option<HttpCache>,
+    /// When copies are refreshed before their lifetime ends.
+    pub(super) ahead: Ahead,
     /// Fields of requests that are brought into one spelling.
     pub(super) normalise: Vec<HeaderName>,
     ignored_cookies: IgnoredCookies,
@@ -196,6 +199,12 @@ impl Route {
         if let Some(soft) = route.refresh.soft_timeout {
             builder = builder.soft_timeout(soft);
         }
+        if let Some(span) = route.refresh.finish_within {
+            builder = builder.finish_within(span);
+        }
+        if route.refresh.refresh_ahead || route.refresh.jitter_ppm > 0 {
+            builder = builder.refresh_ahead();
+        }
         if let Some(span) = route.refresh.cool_down {
             builder = builder.cool_down(span);
         }
@@ -240,6 +249,7 @@ impl Route {
             tags: route.tags.clone(),
             max_body: route.max_body,
             cache,
+            ahead: Ahead::of(&route.refresh, || common.engine.draw_seed()),
             normalise: route
                 .caching
                 .as_ref()

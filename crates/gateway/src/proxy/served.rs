@@ -67,7 +67,7 @@ impl AllServed {
 
     fn nobody(&self, request: &Parts, authority: &HeaderValue) -> Nobody {
         let mut methods = BTreeSet::new();
-        self.each(request, |served| {
+        self.each(request.uri.path(), |served| {
             if self.covers(served, request, authority) {
                 methods.extend(served.methods());
             }
@@ -80,10 +80,10 @@ impl AllServed {
             .map_or(Nobody::NoRoute, Nobody::OtherMethods)
     }
 
-    /// Returns the routes that may keep an answer for the target of a request.
-    pub(super) fn keepers(&self, request: &Parts) -> Vec<Arc<Route>> {
+    /// Returns the routes that may keep an answer for a path.
+    pub(super) fn keepers(&self, path: &str) -> Vec<Arc<Route>> {
         let mut keepers = Vec::new();
-        self.each(request, |served| {
+        self.each(path, |served| {
             keepers.extend(
                 served
                     .reads
@@ -95,9 +95,9 @@ impl AllServed {
         keepers
     }
 
-    /// Shows each route that covers the path of a request, the most specific first.
-    fn each<'s>(&'s self, request: &Parts, mut show: impl FnMut(&'s Served)) {
-        let all = self.router.find(request.uri.path(), |number| {
+    /// Shows each route that covers a path, the most specific first.
+    fn each<'s>(&'s self, path: &str, mut show: impl FnMut(&'s Served)) {
+        let all = self.router.find(path, |number| {
             self.list.get(number).into_iter().for_each(&mut show);
             false
         });

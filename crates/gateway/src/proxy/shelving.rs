@@ -3,7 +3,7 @@
 //! It exists beside the plain attempt because a 304 is an answer here, and because storing is part of the attempt.
 //! It refuses to judge headers: what may be stored and which copies a 304 speaks of, the rule book says.
 
-use std::sync::{Arc, atomic::Ordering};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use evenkeel::{
@@ -50,7 +50,11 @@ impl Exchange {
         mut permit: Option<Permit<'static>>,
     ) -> Result<Reply, Trouble> {
         let began = self.route.engine.now().mono;
-        let decision = cached.first(cache, began);
+        let mut decision = cached.first(cache, began);
+        if decision == Decision::Fresh {
+            // A copy that is good is asked for by a refresh ahead of its end alone.
+            decision = Decision::StaleWhileRevalidating;
+        }
         let mut conditions = HeaderMap::new();
         let looked = &cached.looked;
         let conditional = cache.ask(looked, decision, &self.request.headers, &mut conditions);
@@ -97,7 +101,7 @@ impl Exchange {
         let route = &self.route;
         let upstream = route.upstream();
         let sent = upstream.send(&self.tried, || {
-            self.connected.store(true, Ordering::Relaxed);
+            self.note_connected(permit.as_ref());
             let mut outgoing = forward::outgoing(
                 &self.request,
                 &self.authority,

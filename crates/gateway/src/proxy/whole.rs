@@ -5,7 +5,7 @@
 use std::{mem, sync::Arc, time::Duration};
 
 use bytes::{Bytes, BytesMut};
-use evenkeel::{Class, Keep, Mono, Terms, http::Shelved};
+use evenkeel::{Advice, Class, Keep, Mono, Terms, http::Shelved};
 use evenkeel_http::{facts::StoredFacts, vary::Variant};
 use http::{HeaderMap, HeaderValue, StatusCode};
 
@@ -18,7 +18,7 @@ pub(crate) enum Reply {
     Whole(Arc<Whole>),
     /// An answer whose body is on its way, and what becomes of the old snapshot; the caller that asked has been
     /// handed it.
-    Streamed(StatusCode, Class, Keep),
+    Streamed(StatusCode, Class, Keep, Advice),
     /// A copy of the shelf, and how this call came by it.
     Cached(Arc<Shelved>, How),
     /// The constant that the contract declares.
@@ -74,7 +74,7 @@ impl Reply {
     pub(crate) fn class(&self) -> Class {
         match self {
             Self::Whole(whole) => whole.class,
-            Self::Streamed(_, class, _) => *class,
+            Self::Streamed(_, class, ..) => *class,
             Self::Cached(copy, _) => Class::of_status(copy.status().as_u16()),
             Self::Default(_) => Class::Answer,
         }
@@ -94,7 +94,7 @@ impl Reply {
     pub(crate) fn terms(&self) -> Terms {
         match self {
             Self::Whole(whole) => whole.terms,
-            Self::Streamed(_, _, keep) => Terms {
+            Self::Streamed(_, _, keep, _) => Terms {
                 keep: *keep,
                 ..Terms::default()
             },
@@ -112,7 +112,7 @@ impl Reply {
     /// Tells whether several callers may have it.
     pub(crate) fn is_shareable(&self) -> bool {
         match self {
-            Self::Whole(whole) => whole.shared.is_some(),
+            Self::Whole(whole) => whole.may_be_reused_at_once(),
             // Whether the one who waited may have it is asked again for each.
             Self::Cached(copy, _) => copy.may_be_fresh(),
             Self::Streamed(..) | Self::Default(_) => false,
@@ -132,6 +132,13 @@ impl Reply {
 const FIELD_OVERHEAD: usize = 110;
 
 impl Whole {
+    /// Tells whether it may be used for another request without asking again (rule C30). One that states no lifetime may:
+    /// whoever waited for it asked while it was on its way.
+    fn may_be_reused_at_once(&self) -> bool {
+        let must_ask = |shared: &Shared| shared.facts.directives.no_cache;
+        self.shared.as_ref().is_some_and(|shared| !must_ask(shared)) && self.lifetime != Some(Duration::ZERO)
+    }
+
     fn weight(&self) -> usize {
         let fields: usize = self
             .headers

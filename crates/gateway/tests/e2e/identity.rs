@@ -336,7 +336,7 @@ async fn e46_what_was_loading_when_its_owner_was_refused_is_void_too() {
 async fn e53_a_change_of_roles_is_not_answered_from_before_it() {
     let copy =
         "copy = [\"x-roles\"]\nconsume = [\"authorization\"]\nidentity = { entitlements = \"x-roles\" }";
-    let origin = Origin::start(|seen| Reply::ok(seen.header("x-roles").unwrap_or("none").to_owned())).await;
+    let origin = Origin::start(|seen| Reply::ok(seen.header("x-roles").unwrap_or("none"))).await;
     let roles = |roles: &'static str| move |_: &Seen| Reply::ok("").header("x-roles", roles);
     let sso = Origin::start(roles("admin")).await;
     let route = "scope = [\"entitlements\"]\nladder = [ { stale = \"60s\" } ]";

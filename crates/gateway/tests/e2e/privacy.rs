@@ -74,7 +74,9 @@ fn owned(seen: &Seen, mood: Mood, draw: u64) -> Reply {
     let mark = user.map_or(b'?', |(_, _, mark)| *mark);
     match mood {
         Mood::Failing => return Reply::status(503).body([mark; LENGTH]),
-        Mood::Refusing => return Reply::status(if draw % 2 == 0 { 403 } else { 404 }).body([mark; LENGTH]),
+        Mood::Refusing => {
+            return Reply::status(if draw.is_multiple_of(2) { 403 } else { 404 }).body([mark; LENGTH]);
+        }
         Mood::Broken => {
             return Reply::raw(
                 "HTTP/1.1 200 OK\r\ncontent-length: 48\r\n\r\n",
@@ -85,7 +87,7 @@ fn owned(seen: &Seen, mood: Mood, draw: u64) -> Reply {
     }
     // One and the same for everybody: a validator of one user fits the data of another.
     let etag = "\"same\"";
-    if draw % 3 == 0 && seen.header("if-none-match").is_some() {
+    if draw.is_multiple_of(3) && seen.header("if-none-match").is_some() {
         return Reply::status(304).header("etag", etag);
     }
     let control = [
@@ -103,10 +105,10 @@ fn owned(seen: &Seen, mood: Mood, draw: u64) -> Reply {
     if draw % 4 < 2 {
         reply = reply.header("etag", etag);
     }
-    if draw % 5 == 0 {
+    if draw.is_multiple_of(5) {
         reply = reply.header("vary", "accept-language, x-user");
     }
-    if draw % 7 == 0 {
+    if draw.is_multiple_of(7) {
         reply = reply.header("set-cookie", "id=7");
     }
     if matches!(mood, Mood::Slow) {

@@ -144,6 +144,13 @@ impl<'c> ReadCall<'c> {
         }
     }
 
+    /// Says that the call ends by this time at the latest, because its caller waits no longer. It never ends later than by
+    /// its contract. To be said before anything else.
+    pub fn ends_by(&mut self, at: Mono) {
+        let end = self.deadline.at().map_or(at, |end| end.min(at));
+        self.deadline = Deadline::ending(end);
+    }
+
     /// Gives the call a random number by which a refresh ahead of its time is drawn. Without one there is none.
     pub const fn draw(&mut self, chance: u64) {
         self.chance = Some(chance);

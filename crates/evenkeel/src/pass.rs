@@ -157,6 +157,12 @@ where
         self.0.call_slow((), work)
     }
 
+    /// Returns a handle on the same guard whose calls matter this much, see [`Read::with_criticality`].
+    #[must_use]
+    pub fn with_criticality(&self, criticality: Criticality) -> Self {
+        Self(self.0.with_criticality(criticality))
+    }
+
     /// Forces a mode on this guard: forced-open, forced-off or forced-closed. See [`Read::hold`].
     ///
     /// # Errors

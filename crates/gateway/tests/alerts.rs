@@ -329,3 +329,43 @@ fn the_guide_has_a_section_for_each_alert_and_for_no_other() {
         );
     }
 }
+
+/// The program as a person runs it.
+#[test]
+fn the_program_prints_rules_and_tests_and_refuses_what_it_cannot_make_alerts_of() {
+    let folder = written("program", "", "");
+    let contract = folder.join("contract.toml");
+    let text = "[gateway]\nlisten = \"127.0.0.1:0\"\n[dependencies.d]\nurls = [\"http://a\"]\n\
+        [[routes]]\nname = \"r\"\nmatch = { path = \"/r\" }\nclass = \"read\"\nfrom = \"d\"\nladder = [ { stale = \"1h\" } ]\n";
+    std::fs::write(&contract, text).unwrap();
+    let run = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_evenkeel"));
+        let output = command
+            .arg("alerts")
+            .arg(&contract)
+            .args(arguments)
+            .output()
+            .unwrap();
+        let [out, err] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
+        (output.status.code().unwrap(), out, err)
+    };
+    let made = alerts(text, EVERY);
+    assert_eq!(run(&[]), (0, made.to_rules("contract.toml"), String::new()));
+    assert_eq!(run(&["--tests"]), (0, made.to_tests(RULES), String::new()));
+    let slow = alerts(text, Duration::from_secs(60)).to_rules("contract.toml");
+    assert_eq!(run(&["--scrape-interval", "1m"]), (0, slow, String::new()));
+    for (span, part) in [
+        ("500ms", "whole seconds from 1s to 5m"),
+        ("10m", "whole seconds from 1s to 5m"),
+        ("1500ms", "whole seconds from 1s to 5m"),
+        ("often", "--scrape-interval \"often\":"),
+    ] {
+        let (code, out, err) = run(&["--scrape-interval", span]);
+        assert_eq!((code, out.as_str()), (2, ""), "{span}");
+        assert!(err.contains(part), "{span}: {err}");
+    }
+    std::fs::write(&contract, text.replace("from = \"d\"", "from = \"e\"")).unwrap();
+    let (code, out, err) = run(&[]);
+    assert_eq!((code, out.as_str()), (2, ""));
+    assert!(err.contains("\"e\""), "{err}");
+}

@@ -5,6 +5,8 @@
 mod addresses;
 #[path = "every_key/caching.rs"]
 mod caching;
+#[path = "every_key/hints.rs"]
+mod hints;
 #[path = "every_key/keeping.rs"]
 mod keeping;
 #[path = "e2e/kit.rs"]
@@ -171,6 +173,10 @@ const CHECKS: &[(&str, &str, Check)] = &[
         "ladder",
         check!(meaning::ladder()),
     ),
+    ("gateway", "deadline_from", check!(hints::deadline_from())),
+    ("gateway", "criticality_from", check!(hints::criticality_from())),
+    ("gateway", "trace", check!(hints::trace())),
+    ("dependencies.<name>", "deadline_to", check!(hints::deadline_to())),
     ("dependencies.<name>", "balance", check!(addresses::balance())),
     ("dependencies.<name>", "eject", check!(addresses::eject())),
     (

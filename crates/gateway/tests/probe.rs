@@ -221,3 +221,39 @@ async fn what_cannot_be_asked_says_why() {
         "could not ask: the contract gives this request to no route that reads: it is answered 404 Not Found\n"
     );
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_door_that_stays_shut_is_told_apart_from_an_address_that_nobody_serves() {
+    let origin = Origin::start(|seen| {
+        if seen.line.starts_with("GET /verify") && seen.header("authorization") != Some("Bearer right") {
+            Reply::status(401)
+        } else {
+            Reply::ok("x")
+                .header("x-user", "7")
+                .header("cache-control", "private")
+        }
+    })
+    .await;
+    let authority = format!(
+        "[dependencies.door]\nurls = [\"http://{}\"]\n[authorities.sso]\nfrom = \"door\"\npath = \"/verify\"\n\
+         headers = [\"authorization\"]\ncopy = [\"x-user\"]\nidentity = {{ subject = \"x-user\" }}\n[[routes]]",
+        origin.address
+    );
+    let route = format!("{STALE}\nauthorize = \"sso\"\nscope = [\"subject\"]");
+    let contract = contract(origin.address, "", &route).replacen("[[routes]]", &authority, 1);
+    let output = probed("door", &contract, &[]).await;
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output.stdout));
+    assert!(
+        text(&output.stderr).ends_with(
+            "could not ask: the authority sso of the route r said deny: it is answered 401 Unauthorized; give what it asks for with --header\n"
+        ),
+        "{}",
+        text(&output.stderr)
+    );
+    let (_, said) = json("door", &contract, &["--header", "authorization: Bearer right"]).await;
+    assert_eq!((&said["route"], &said["status"]), (&"r".into(), &200.into()));
+    assert_eq!(
+        said["kept"], true,
+        "a private answer is kept for its own subject: {said:#}"
+    );
+}

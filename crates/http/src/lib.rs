@@ -31,6 +31,7 @@
 //! | **Answering** | | |
 //! | Does the client have it already, and which bytes are wanted? | [`preconditions`], [`ranges`] | H18, H19 |
 //! | Which fields does the answer carry? | [`answer`] | C11, C33, H16, H23 |
+//! | Which trace does a request belong to? | [`trace`] | TR1, TR2 |
 //! | Which fields end here, and who are we? | [`hop`] | H10-H12, C04 |
 //! | What does the answer say about itself? | [`cache_status`], [`proxy_status`], [`freshness`], [`degraded`] | CS1-CS6, PS1-PS5 |
 //! | What does a refusal say? | [`problem`] | PD1-PD3, H01-H04 |
@@ -164,5 +165,6 @@ pub mod supersede;
 pub mod targeted;
 #[cfg(test)]
 mod testing;
+pub mod trace;
 pub mod validation;
 pub mod vary;

@@ -578,6 +578,7 @@ impl<T, C, S> ReadBuilder<T, C, S> {
             criticality: inner.contract.criticality(),
             inner: Arc::new(inner),
             arrived: None,
+            ends: None,
             alternate: None,
             scope: PhantomData,
         })

@@ -97,6 +97,7 @@ where
         let (mut running, first) =
             Running::begin(&self.inner, None, usable, Asker::Traffic, self.criticality);
         running.arrived(self.arrived);
+        running.ends_by(self.ends);
         running.spare = spare.zip(ask.as_ref()).map(|(spare, ask)| spare.for_call(ask));
         running.bring = Some(bring);
         running.may_outlive = true;

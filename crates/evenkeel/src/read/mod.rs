@@ -98,6 +98,8 @@ pub struct Read<T, E, S = ()> {
     criticality: Criticality,
     /// When its calls arrived, where that was before they are made.
     arrived: Option<Mono>,
+    /// When its calls end at the latest, beside their deadline.
+    ends: Option<Mono>,
     alternate: Option<Arc<Alternate<T, E, S>>>,
     scope: PhantomData<fn(S)>,
 }
@@ -108,6 +110,7 @@ impl<T, E, S> Clone for Read<T, E, S> {
             inner: Arc::clone(&self.inner),
             criticality: self.criticality,
             arrived: self.arrived,
+            ends: self.ends,
             alternate: self.alternate.clone(),
             scope: PhantomData,
         }
@@ -212,6 +215,7 @@ where
         let ask = spare.map(|spare| spare.work(scope, asked_for));
         let (mut running, first) = Running::begin(&self.inner, key, None, asker, self.criticality);
         running.arrived(self.arrived);
+        running.ends_by(self.ends);
         running.spare = spare.zip(ask.as_ref()).map(|(spare, ask)| spare.for_call(ask));
         match running.start(first) {
             Step::Admit => {}
@@ -368,6 +372,7 @@ where
         let ask = spare.map(|spare| spare.work(&scope, asked_for));
         let (mut running, first) = Running::begin(&self.inner, key, usable, Asker::Traffic, self.criticality);
         running.arrived(self.arrived);
+        running.ends_by(self.ends);
         running.spare = spare.zip(ask.as_ref()).map(|(spare, ask)| spare.for_call(ask));
         running.may_outlive = matches!(manner, Manner::Outlives | Manner::Alone | Manner::Slow);
         running.is_slow = matches!(manner, Manner::Slow);
@@ -528,6 +533,17 @@ impl<T, E, S> Read<T, E, S> {
     pub fn arrived_at(&self, arrived: Mono) -> Self {
         Self {
             arrived: Some(arrived),
+            ..self.clone()
+        }
+    }
+
+    /// Returns a handle on the same guard whose calls end by this time at the latest, because somebody in front waits no
+    /// longer. They never end later than by their deadline. One whose time has passed already is not sent on; what is kept
+    /// may still answer it, else it is refused with [`Reason::TimedOut`].
+    #[must_use]
+    pub fn ending_by(&self, at: Mono) -> Self {
+        Self {
+            ends: Some(at),
             ..self.clone()
         }
     }

@@ -142,6 +142,13 @@ where
         }
     }
 
+    /// Ends the call by this time at the latest.
+    pub(super) fn ends_by(&mut self, at: Option<Mono>) {
+        if let Some(at) = at {
+            self.call.ends_by(at);
+        }
+    }
+
     /// Returns what an attempt needs of the call, and the mark to be kept while the call waits for it.
     pub(crate) const fn parts(&mut self) -> (Option<&'c Key>, &mut bool) {
         (self.kept_under(), &mut self.parked)
@@ -189,7 +196,7 @@ where
 
     /// Takes the first look, if one is to be taken, and returns what comes next: an admission, a refresh, or the end.
     pub(crate) fn start(&mut self, first: Step) -> Step {
-        match first {
+        let step = match first {
             Step::Look => self.look_up(),
             Step::Admit
             | Step::Attempt(_)
@@ -198,7 +205,15 @@ where
             | Step::Serve(..)
             | Step::Refuse
             | Step::Fail => first,
+        };
+        // Whom nobody waits for any more is not sent on; what is kept may still answer.
+        if step == Step::Admit && self.call.deadline().at().is_some_and(|end| end <= self.now.mono) {
+            return self.refused(Refusal {
+                reason: Reason::TimedOut,
+                retry_at: None,
+            });
         }
+        step
     }
 
     /// Goes on with a call that got no permit.

@@ -204,11 +204,11 @@ impl Admin {
         if endpoint.method != "GET" {
             door::is_no_foreign_page(&request)?;
         }
-        if endpoint.token {
-            if let Err(refused) = self.token.opens(request.headers()) {
-                self.note_locked_out(peer, endpoint, &refused);
-                return Err(refused);
-            }
+        if endpoint.token
+            && let Err(refused) = self.token.opens(request.headers())
+        {
+            self.note_locked_out(peer, endpoint, &refused);
+            return Err(refused);
         }
         let asked = Asked::read(peer, request, endpoint.body_max).await?;
         self.dispatch(endpoint, &asked).await

@@ -11,12 +11,12 @@ use evenkeel_core::{
     BreakerRules, DependencyDraft, LimitRules, OpenFor, Over, QueueRules, RampRules, Ratio, RetryRules,
     SlowRatio, codes,
 };
-use http::Uri;
+use http::{HeaderName, Uri};
 
 use super::{
     across::Asker,
     classify::{self, Classify},
-    keys, lints,
+    hints, keys, lints,
     probe::{self, HealthProbe},
     ramp,
     reader::{Fields, listed},
@@ -69,6 +69,8 @@ pub struct Dependency {
     pub resend: bool,
     /// What its answers mean, where that differs from the usual.
     pub classify: Classify,
+    /// The fields in which it is told how long it may take.
+    pub deadline_to: Vec<HeaderName>,
     /// What is changed of its messages.
     pub rewrite: Rewrite,
 }
@@ -216,6 +218,7 @@ lints::TIMEOUT_PAST_DEADLINE,
     let is_limited = concurrency.is_some() || learned_limit.is_some() || !uses.is_empty();
     let queue = room::read_queue(&mut fields, pressed, is_limited);
     let classify = classify::read(&mut fields);
+    let deadline_to = hints::names(&mut fields, "deadline_to");
     let resend = fields.boolean("resend").unwrap_or(true);
     let draft = DependencyDraft {
         name: name.clone(),
@@ -251,6 +254,7 @@ lints::TIMEOUT_PAST_DEADLINE,
         abandoned,
         resend,
         classify,
+        deadline_to,
         rewrite,
     })
 }

@@ -5,6 +5,7 @@
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use super::{
+    hints::{self, Hints},
     identity::{self, Identity},
     lints,
     network::{self, Network},
@@ -37,6 +38,8 @@ pub struct Gateway {
     pub steering: Steering,
     /// The fields by which these proxies say whose data a request is about.
     pub identity_from_peers: Identity,
+    /// What else is read of requests.
+    pub hints: Hints,
     /// A change of its files is followed without being told.
     pub watch: bool,
 }
@@ -129,6 +132,7 @@ pub(super) fn read(mut fields: Fields<'_, '_>) -> Option<Gateway> {
             "add `trusted_peers`, or remove it",
         );
     }
+    let hints = hints::read(&mut fields, !trusted_peers.is_empty());
     Some(Gateway {
         listen: listen?,
         admin: admin?,
@@ -141,6 +145,7 @@ pub(super) fn read(mut fields: Fields<'_, '_>) -> Option<Gateway> {
         steering,
         trusted_peers,
         identity_from_peers,
+        hints,
         watch,
     })
 }

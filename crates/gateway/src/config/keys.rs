@@ -28,6 +28,9 @@ pub const GATEWAY: &[&str] = &[
     "metrics",
     "observe_only",
     "identity_from_peers",
+    "deadline_from",
+    "criticality_from",
+    "trace",
     "watch",
 ];
 /// Keys of `[store]`.
@@ -52,6 +55,7 @@ pub const DEPENDENCY: &[&str] = &[
     "resend",
     "classify",
     "classes",
+    "deadline_to",
     "rewrite",
 ];
 /// Keys of `eject`.

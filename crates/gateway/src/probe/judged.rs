@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use evenkeel::{Keep, http::IgnoredCookies};
+use evenkeel::{Keep, Protection, http::IgnoredCookies};
 use evenkeel_http::{
     age::corrected_initial_age,
     dates::HttpDate,
@@ -121,6 +121,20 @@ fn said(answer: &Response<()>, name: &str) -> Option<String> {
 
 /// Says why no call of a read was made.
 fn nobody(app: &App, answer: &Response<()>) -> String {
+    let stopped = app.gates.iter().find_map(|gate| {
+        let counts = gate.guard.counts();
+        let decided = [Protection::Denied, Protection::Unavailable];
+        let what = decided.into_iter().find(|what| counts.total(*what) > 0)?;
+        Some((gate, what.as_str()))
+    });
+    if let Some((gate, what)) = stopped {
+        return format!(
+            "the authority {} of the route {} said {what}: it is answered {}; give what it asks for with --header",
+            gate.authority,
+            gate.route,
+            answer.status()
+        );
+    }
     let passes = app
         .passes
         .iter()

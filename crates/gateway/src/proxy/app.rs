@@ -11,6 +11,7 @@ use evenkeel_http::hop::Via;
 use super::{
     alternate::Alternate,
     depended,
+    hints::Hints,
     identity::{Personal, Told},
     labels,
     limits::Limits,
@@ -48,6 +49,8 @@ pub struct App {
     pub(crate) gates: Vec<Arc<Gate>>,
     /// What no client may say.
     pub(super) personal: Personal,
+    /// What else is read of requests.
+    pub(crate) hints: Hints,
     pub(crate) dependencies: Vec<(Dependency, Arc<Upstream>)>,
     pub(crate) resources: Vec<Resource>,
     pub(super) served: Arc<AllServed>,
@@ -162,6 +165,7 @@ impl App {
                 .collect(),
             gates: served.list.iter().filter_map(|one| one.gate.clone()).collect(),
             personal: Personal::of(contract),
+            hints: Hints::new(&contract.gateway.hints, process.engine.draw_seed()),
             served: Arc::new(served),
             dependencies,
             resources,

@@ -27,6 +27,7 @@ use super::{
     cached::Cached,
     exchange::{Exchange, Handed},
     framing,
+    hints::Said,
     observing::Shadow,
     pass::Passed,
     peer::Peer,
@@ -42,6 +43,8 @@ pub(super) struct Refused {
     pub(super) detail: Option<String>,
     /// The methods that the address takes.
     pub(super) allow: Option<HeaderValue>,
+    /// Where it ends could be read in two ways, so nothing behind it is read.
+    pub(super) closes: bool,
 }
 
 impl Refused {
@@ -50,6 +53,7 @@ impl Refused {
             kind,
             detail,
             allow: None,
+            closes: false,
         }
     }
 
@@ -93,9 +97,11 @@ pub(super) fn cover<'a>(
     }
     let authority = authority::of_request(&request.uri, &request.headers).map_err(bad)?;
     if !framing::can_be_read(&request.headers) {
-        return Err(bad(
-            "the body has another transfer coding than chunked, or more than one",
-        ));
+        let why = "the body has another transfer coding than chunked, or more than one";
+        return Err(Refused {
+            closes: true,
+            ..bad(why)
+        });
     }
     // Nothing is decided by a field that goes no further, nor by one that its sender may not say: neither a route nor a
     // copy.
@@ -128,12 +134,21 @@ pub(super) fn prepare(
         request,
         authority,
     } = covered;
+    let said = request.extensions.get::<Arc<Said>>().cloned();
     let is_read = request.method == Method::GET || request.method == Method::HEAD;
     let (route, passing) = (served.reads.as_ref().filter(|_| is_read), served.passes.as_ref());
     let route = match (route, passing) {
         (Some(route), _) => route,
         (None, Some(passing)) => {
             let spent = arrived.map_or(Duration::ZERO, |at| app.engine().now().mono.since(at));
+            let given = said
+                .as_ref()
+                .and_then(|said| said.deadline)
+                .unwrap_or(Duration::MAX);
+            if given.is_zero() {
+                let detail = "its time was over when it arrived; nothing was sent on";
+                return Err(Refused::because(ProblemKind::TimedOut, Some(detail.to_owned())));
+            }
             let shadow = served.observes.as_ref().and_then(|observing| {
                 Shadow::of(observing, &request, |route| {
                     exchange(route, peer, request.clone(), &authority, arrived).ok()
@@ -147,7 +162,8 @@ pub(super) fn prepare(
                 authority,
                 peer: Arc::clone(peer),
                 personal: app.personal.clone(),
-                wait: passing.wait_after(spent),
+                wait: passing.wait_after(spent).min(given),
+                said,
             })));
         }
         // Nobody who does not take the method is found.
@@ -165,6 +181,7 @@ fn exchange(
     authority: &HeaderValue,
     arrived: Option<Mono>,
 ) -> Result<(Arc<Exchange>, Whose), Refused> {
+    let said = request.extensions.remove::<Arc<Said>>();
     let parts = route
         .scope_of(request.uri.path(), request.uri.query(), &request.headers)
         .map_err(|detail| Refused::because(ProblemKind::BadRequest, Some(detail)))?;
@@ -199,7 +216,8 @@ fn exchange(
         peer: Arc::clone(peer),
         handed: Mutex::new(Handed::default()),
         connected: AtomicBool::new(false),
-        tried: Tried::default(),
+        tried: Tried::with(said.as_ref()),
+        said,
         cached,
         arrived,
         void,

@@ -32,6 +32,7 @@ use super::{
     cached::Cached,
     forward::{self, Sent},
     framing::{self, Asked, End},
+    hints::Said,
     keep::{self, Received, Verdict, Why},
     peer::Peer,
     pieces::Pieces,
@@ -57,6 +58,8 @@ pub(crate) struct Exchange {
     pub(super) handed: Mutex<Handed>,
     /// A connection was there and the request was written to it.
     pub(super) connected: AtomicBool,
+    /// What arrived with it beside what it asks for.
+    pub(super) said: Option<Arc<Said>>,
     /// The addresses of its dependency that it was sent to.
     pub(super) tried: Tried,
     /// What the shelf has for it, on a route that caches.
@@ -90,6 +93,13 @@ pub(super) enum Read {
 }
 
 impl Exchange {
+    /// Notes how long the attempt that begins now may take, where its dependency wants to be told.
+    pub(super) fn note_remaining(&self, remaining: impl FnOnce() -> Duration) {
+        if self.upstream().is_told_the_time() {
+            self.tried.ends(self.route.engine.now().mono.after(remaining()));
+        }
+    }
+
     /// Makes the attempt; a failure is remembered for the log.
     pub(super) async fn attempt(&self, permit: Option<Permit<'static>>) -> Result<Reply, Trouble> {
         if let Some(permit) = &permit {

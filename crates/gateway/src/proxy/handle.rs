@@ -2,12 +2,15 @@
 //! It exists as one short function, so that the order of the checks can be read in one look.
 //! It refuses what could be read in two ways before anything else happens.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
+use std::{
+    borrow::Cow,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 
-use evenkeel::{Answer, Protection, Together, Unanswered, Usable, http::HttpCache};
+use evenkeel::{Answer, Call, Protection, Together, Unanswered, Usable, http::HttpCache};
 use evenkeel_http::{
     decision::Decision,
     facts::{Reuse, Sharing},
@@ -16,7 +19,7 @@ use evenkeel_http::{
 };
 use http::{
     HeaderName, HeaderValue, Request, Response,
-    header::{ALLOW, EXPECT, HOST, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, RANGE},
+    header::{ALLOW, CONNECTION, EXPECT, HOST, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, RANGE},
 };
 use http_body::Body as _;
 use hyper::body::Incoming;
@@ -28,12 +31,13 @@ use super::{
     cached::Cached,
     exchange::Exchange,
     gate,
+    hints::Said,
     observing::Shadow,
     outbound::Outbound,
     peer::Peer,
     refuse, repeat,
     respond::respond,
-    route::Whose,
+    route::{Guard, Whose},
     trouble::Trouble,
     upload,
     watched::Watched,
@@ -44,7 +48,11 @@ use crate::telemetry::{AccessedRequest, CameTo};
 /// Answers one request.
 pub(crate) async fn handle(app: &App, peer: &Arc<Peer>, request: Request<Incoming>) -> Response<Watched> {
     let _in_flight = InFlight::begin(&app.process.in_flight);
-    let (head, body) = request.into_parts();
+    let (mut head, body) = request.into_parts();
+    let said = app.hints.read(&mut head.headers, peer.is_trusted());
+    if let Some(said) = said {
+        head.extensions.insert(Arc::new(said));
+    }
     // It is written when it is dropped, wherever this is left.
     let mut record = app
         .access
@@ -72,6 +80,10 @@ fn described(head: &http::request::Parts, peer: &Peer) -> AccessedRequest {
         host: String::from_utf8_lossy(host).into_owned(),
         path: head.uri.path().to_owned(),
         peer: peer.to_string(),
+        trace: head
+            .extensions
+            .get::<Arc<Said>>()
+            .and_then(|said| Some(said.trace.as_ref()?.0.id())),
     }
 }
 
@@ -133,8 +145,18 @@ async fn answer(
             }
         }
         Ok(Asked::Options) => refuse::options(),
-        Err(Refused { kind, detail, allow }) => {
+        Err(Refused {
+            kind,
+            detail,
+            allow,
+            closes,
+        }) => {
             let mut response = misdirected(app, kind, detail.as_deref());
+            if closes {
+                response
+                    .headers_mut()
+                    .insert(CONNECTION, HeaderValue::from_static("close"));
+            }
             if let Some(allow) = allow {
                 response.headers_mut().insert(ALLOW, allow);
             }
@@ -163,18 +185,14 @@ async fn read(app: &App, exchange: &Arc<Exchange>, whose: Whose) -> (Response<Ou
         .path_and_query()
         .map_or("", |target| target.as_str());
     let work = Arc::clone(exchange);
-    let work = move |_call, permit| {
+    let work = move |call: Call<'static>, permit| {
         let work = Arc::clone(&work);
-        async move { work.attempt(permit).await }
-    };
-    let (guard, late);
-    guard = match exchange.arrived {
-        None => &exchange.route.guard,
-        Some(at) => {
-            late = exchange.route.guard.arrived_at(at);
-            &late
+        async move {
+            work.note_remaining(|| call.remaining());
+            work.attempt(permit).await
         }
     };
+    let guard = exchange.guard();
     let shares = exchange.route.coalesces || guard.contract().refreshes();
     let is_own = shares && exchange.is_one_callers_own();
     let usable: Usable<'_, Reply> = Some(&usable);
@@ -210,18 +228,14 @@ async fn read_cached(
         Together::Shared(&key)
     };
     let work = Arc::clone(exchange);
-    let work = move |_call, permit| {
+    let work = move |call: Call<'static>, permit| {
         let work = Arc::clone(&work);
-        async move { work.attempt(permit).await }
-    };
-    let (guard, late);
-    guard = match exchange.arrived {
-        None => &exchange.route.guard,
-        Some(at) => {
-            late = exchange.route.guard.arrived_at(at);
-            &late
+        async move {
+            work.note_remaining(|| call.remaining());
+            work.attempt(permit).await
         }
     };
+    let guard = exchange.guard();
     let end = guard
         .call_held(asking, "", &bring, together, Some(&usable), work)
         .await;
@@ -251,6 +265,23 @@ fn ended(
 const NARROWING: [HeaderName; 4] = [RANGE, IF_RANGE, IF_NONE_MATCH, IF_MODIFIED_SINCE];
 
 impl Exchange {
+    /// Returns the guard of the route, as this request meets it: with the time that was spent before, the time that its
+    /// sender waits, and how much it matters.
+    fn guard(&self) -> Cow<'_, Guard> {
+        let mut guard = Cow::Borrowed(&self.route.guard);
+        if let Some(at) = self.arrived {
+            guard = Cow::Owned(guard.arrived_at(at));
+        }
+        let Some(said) = &self.said else { return guard };
+        if let Some(waits) = said.deadline {
+            guard = Cow::Owned(guard.ending_by(self.route.engine.now().mono.after(waits)));
+        }
+        if let Some(criticality) = said.criticality {
+            guard = Cow::Owned(guard.with_criticality(criticality));
+        }
+        guard
+    }
+
     /// Tells whether the request may be sent once more after a failure.
     pub(super) fn repeats(&self) -> bool {
         self.route.retries && repeat::is_repeatable(&self.request.method)

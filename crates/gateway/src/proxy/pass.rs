@@ -4,6 +4,7 @@
 //! It refuses to send a request again once a byte of it may have left, and to make up what became of it.
 
 use std::{
+    borrow::Cow,
     future::poll_fn,
     pin::{Pin, pin},
     sync::{
@@ -24,6 +25,7 @@ use tokio::time::{Instant, Sleep};
 use super::{
     forward::{self, Sent},
     framing::{self, Asked},
+    hints::Said,
     identity::Personal,
     labels::Labels,
     observing::Shadow,
@@ -50,6 +52,8 @@ pub(super) struct Passed {
     pub(super) peer: Arc<Peer>,
     /// The routes, some of which may keep an answer for what it writes.
     pub(super) served: Arc<AllServed>,
+    /// What arrived with it beside what it asks for.
+    pub(super) said: Option<Arc<Said>>,
     /// What the route would do, where it only watches.
     pub(super) shadow: Option<Shadow>,
     /// What no client may say in trailers either.
@@ -89,8 +93,8 @@ impl Passed {
         // A client takes its time for a body, which says nothing about the dependency.
         let is_slow = !upload.is_empty();
         let shared = Arc::new(Shared {
+            tried: Tried::with(self.said.as_ref()).beside(Arc::clone(&progress)),
             asked: self,
-            tried: Tried::beside(Arc::clone(&progress)),
             upload: progress,
             left: AtomicBool::new(false),
             answer: Mutex::default(),
@@ -100,12 +104,16 @@ impl Passed {
             let result = work.attempt(upload, permit).await;
             result.inspect_err(|trouble| work.asked.passing.upstream().note(trouble))
         };
+        let guard = match shared.asked.said.as_ref().and_then(|said| said.criticality) {
+            None => Cow::Borrowed(&passing.guard),
+            Some(criticality) => Cow::Owned(passing.guard.with_criticality(criticality)),
+        };
         let end = {
             let mut call = pin!(async {
                 if is_slow {
-                    passing.guard.call_slow(work).await
+                    guard.call_slow(work).await
                 } else {
-                    passing.guard.call(work).await
+                    guard.call(work).await
                 }
             });
             poll_fn(|context| match call.as_mut().poll(context) {
@@ -222,8 +230,12 @@ impl Shared {
             request,
             authority,
             peer,
+            wait,
             ..
         } = &self.asked;
+        if passing.upstream().is_told_the_time() {
+            self.tried.ends(passing.engine.now().mono.after(*wait));
+        }
         let outgoing = |upload| {
             let mut outgoing = forward::outgoing(
                 request,

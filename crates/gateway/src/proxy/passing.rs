@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use evenkeel::{Dependency, Pass, Problems};
+use evenkeel::{Dependency, Engine, Pass, Problems};
 use evenkeel_http::hop::Via;
 use http::StatusCode;
 
@@ -23,6 +23,7 @@ pub(crate) struct Passing {
     pub(crate) name: Arc<str>,
     pub(crate) guard: Pass<StatusCode, Trouble>,
     upstream: Arc<Upstream>,
+    pub(super) engine: Engine,
     pub(super) limits: Limits,
     pub(super) via: Via,
     /// The most bytes of a request body.
@@ -65,6 +66,7 @@ impl Passing {
             name: route.name.as_str().into(),
             guard,
             upstream: Arc::clone(upstream),
+            engine: common.engine.clone(),
             limits: common.limits,
             via: common.via.clone(),
             max_request_body: route.max_request_body,

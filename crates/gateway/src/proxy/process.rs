@@ -29,13 +29,14 @@ use crate::{
 };
 
 /// Requests that never became a call, by what was wrong with them.
-pub(crate) const MISDIRECTED: [ProblemKind; 6] = [
+pub(crate) const MISDIRECTED: [ProblemKind; 7] = [
     ProblemKind::BadRequest,
     ProblemKind::NoSuchRoute,
     ProblemKind::MethodNotAllowed,
     ProblemKind::MethodNotImplemented,
     ProblemKind::BodyTooLarge,
     ProblemKind::NothingKept,
+    ProblemKind::TimedOut,
 ];
 
 /// What lives as long as the process.

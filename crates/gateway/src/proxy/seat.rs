@@ -5,7 +5,7 @@
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicI64, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -15,7 +15,7 @@ use evenkeel_core::{Balance, BalanceEvent, BalanceStatus, Chosen, Ejections, Exc
 use http::StatusCode;
 use parking_lot::Mutex;
 
-use super::upload::Progress;
+use super::{hints::Said, upload::Progress};
 use crate::config;
 
 /// The addresses that one request has been sent to.
@@ -25,15 +25,43 @@ pub(super) struct Tried {
     sent: AtomicU64,
     /// The body of the request, where its client may take time for it: who waits for the answer keeps the time then.
     upload: Option<Arc<Progress>>,
+    /// What arrived with it.
+    said: Option<Arc<Said>>,
+    /// When the attempt under way ends, in nanoseconds; zero while nobody said it.
+    until: AtomicI64,
 }
 
 impl Tried {
-    /// Begins a request whose wait is timed beside its body.
-    pub(super) fn beside(upload: Arc<Progress>) -> Self {
+    /// Begins a request with which this arrived.
+    pub(super) fn with(said: Option<&Arc<Said>>) -> Self {
         Self {
-            sent: AtomicU64::new(0),
-            upload: Some(upload),
+            said: said.cloned(),
+            ..Self::default()
         }
+    }
+
+    /// Says that its wait is timed beside its body.
+    pub(super) fn beside(self, upload: Arc<Progress>) -> Self {
+        Self {
+            upload: Some(upload),
+            ..self
+        }
+    }
+
+    /// Returns what arrived with it.
+    pub(super) fn said(&self) -> Option<&Said> {
+        self.said.as_deref()
+    }
+
+    /// Says when the attempt that begins now ends.
+    pub(super) fn ends(&self, at: Mono) {
+        self.until.store(at.as_nanos(), Ordering::Relaxed);
+    }
+
+    /// Returns when the attempt under way ends, if somebody said it.
+    pub(super) fn until(&self) -> Option<Mono> {
+        let nanos = self.until.load(Ordering::Relaxed);
+        (nanos != 0).then(|| Mono::from_nanos(nanos))
     }
 }
 

@@ -4,16 +4,22 @@
 
 use std::sync::{
     Arc, OnceLock,
-    atomic::{AtomicBool, AtomicUsize, Ordering},
+    atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
 };
+use std::time::Duration;
 
 use evenkeel::{Class, Engine, Outage};
-use evenkeel_http::proxy_status::ProxyError;
-use http::{Response, header::HOST};
+use evenkeel_core::Rng;
+use evenkeel_http::{
+    proxy_status::ProxyError,
+    trace::{TRACEPARENT, TRACESTATE},
+};
+use http::{HeaderName, HeaderValue, Response, header::HOST};
 use hyper::body::Incoming;
 use parking_lot::Mutex;
 
 use super::{
+    hints,
     link::{Broken, Link, Lost, Outgoing},
     place::Place,
     seat::{CameTo, Seat, Spreading, Tried},
@@ -38,6 +44,12 @@ pub(crate) struct Upstream {
     pub(super) rewrite: config::Rewrite,
     /// What its answers mean.
     pub(super) classify: config::Classify,
+    /// The fields in which it is told how long it may take, and how long that is at most.
+    deadline_to: Vec<HeaderName>,
+    timeout: Duration,
+    engine: Engine,
+    /// What the ids of spans are drawn by.
+    spans: AtomicU64,
     /// A read whose idle connection ends before any answer is sent once more.
     resend: bool,
     /// What the log tells of the latest failure.
@@ -81,6 +93,10 @@ impl Upstream {
             spreading: Spreading::new(dependency, engine),
             rewrite: dependency.rewrite.clone(),
             classify: dependency.classify.clone(),
+            deadline_to: dependency.deadline_to.clone(),
+            timeout: dependency.timeout,
+            engine: engine.clone(),
+            spans: AtomicU64::new(engine.draw_seed()),
             resend: dependency.resend,
             last: Mutex::default(),
             asked: AtomicUsize::new(0),
@@ -105,6 +121,10 @@ impl Upstream {
             },
             rewrite: dependency.rewrite.clone(),
             classify: dependency.classify.clone(),
+            deadline_to: dependency.deadline_to.clone(),
+            timeout: dependency.timeout,
+            engine: engine.clone(),
+            spans: AtomicU64::new(engine.draw_seed()),
             resend: dependency.resend,
             last: Mutex::new(*self.last.lock()),
             asked: AtomicUsize::new(self.asked.load(Ordering::Relaxed)),
@@ -138,7 +158,7 @@ impl Upstream {
         let mut seat = self.seat(tried, unreached);
         loop {
             let place = self.place(seat.as_ref());
-            match self.send_to(place, &request).await {
+            match self.send_to(place, tried, &request).await {
                 Ok(head) => return Ok(seated(head, seat)),
                 Err(unanswered) => match self.next(tried, &mut unreached, seat, unanswered) {
                     Ok(another) => seat = Some(another),
@@ -148,13 +168,18 @@ impl Upstream {
         }
     }
 
-    async fn send_to(&self, place: &Place, request: impl Fn() -> Outgoing) -> Result<Head, Unanswered> {
+    async fn send_to(
+        &self,
+        place: &Place,
+        tried: &Tried,
+        request: impl Fn() -> Outgoing,
+    ) -> Result<Head, Unanswered> {
         let idle = place.take().and_then(|mut link| {
             let may_fail = self.resend || link.is_usable();
             may_fail.then_some(link)
         });
         if let Some(link) = idle {
-            match link.exchange(self.addressed(place, request())).await {
+            match link.exchange(self.addressed(place, tried, request())).await {
                 Ok((response, link)) => return Ok(Head { response, link }),
                 Err(Broken { unanswered: true, .. }) if self.resend => {}
                 Err(broken) => {
@@ -163,7 +188,7 @@ impl Upstream {
             }
         }
         let link = Box::new(place.connect().await.map_err(Unanswered::Unreached)?);
-        match link.exchange(self.addressed(place, request())).await {
+        match link.exchange(self.addressed(place, tried, request())).await {
             Ok((response, link)) => Ok(Head { response, link }),
             Err(broken) => Err(Unanswered::Sent(Trouble::of_exchange(broken.error.as_ref()))),
         }
@@ -186,7 +211,7 @@ impl Upstream {
             let place = self.place(seat.as_ref());
             if let Some(link) = place.take() {
                 left.store(true, Ordering::Relaxed);
-                match link.exchange_once(self.addressed(place, request)).await {
+                match link.exchange_once(self.addressed(place, tried, request)).await {
                     Ok((response, link)) => return Ok(seated(Head { response, link }, seat)),
                     Err(Lost::Sent(error)) => {
                         failed(seat);
@@ -205,7 +230,7 @@ impl Upstream {
                 }
             };
             left.store(true, Ordering::Relaxed);
-            return match link.exchange_once(self.addressed(place, request)).await {
+            return match link.exchange_once(self.addressed(place, tried, request)).await {
                 Ok((response, link)) => Ok(seated(Head { response, link }, seat)),
                 Err(Lost::Sent(error)) => {
                     failed(seat);
@@ -260,13 +285,36 @@ impl Upstream {
         &self.places[seat.map_or(0, Seat::index)]
     }
 
-    /// Names the address in a request, where the contract says that each is told its own, or nobody named a host.
-    fn addressed(&self, place: &Place, mut request: Outgoing) -> Outgoing {
+    /// Tells a request what is true as it leaves: how long its answer is waited for, and its place in its trace.
+    ///
+    /// Names the address too, where the contract says that each is told its own, or nobody named a host.
+    fn addressed(&self, place: &Place, tried: &Tried, mut request: Outgoing) -> Outgoing {
         let is_own = matches!(self.rewrite.host, RewriteHost::Upstream);
         if (is_own || !request.headers().contains_key(HOST))
             && let Some(authority) = place.authority()
         {
             request.headers_mut().insert(HOST, authority.clone());
+        }
+        if !self.deadline_to.is_empty() {
+            let now = self.engine.now().mono;
+            let left = tried
+                .until()
+                .map_or(self.timeout, |until| until.since(now).min(self.timeout));
+            for name in &self.deadline_to {
+                request
+                    .headers_mut()
+                    .insert(name.clone(), hints::left_as(name, left));
+            }
+        }
+        if let Some((trace, notes)) = tried.said().and_then(|said| said.trace.as_ref()) {
+            // Each sending is a span of its own (rule TR2).
+            let span = Rng::new(self.spans.fetch_add(Rng::STEP, Ordering::Relaxed)).next_u64();
+            if let Ok(parent) = HeaderValue::try_from(trace.parent(span)) {
+                request.headers_mut().insert(TRACEPARENT, parent);
+            }
+            if let Some(notes) = notes {
+                request.headers_mut().insert(TRACESTATE, notes.clone());
+            }
         }
         request
     }
@@ -316,6 +364,11 @@ impl Upstream {
             status,
             upstream: place.map(|place| place.label().to_owned()),
         }
+    }
+
+    /// Tells whether it wants to know how long an attempt may take.
+    pub(super) fn is_told_the_time(&self) -> bool {
+        !self.deadline_to.is_empty()
     }
 
     /// Returns how many connections are idle.

@@ -260,7 +260,7 @@ impl Steering {
             for (target, held) in &mut register.holds {
                 if !held.prepared && held.ends <= now.mono.after(LOOK_EVERY) {
                     held.prepared = true;
-                    target.prepare(&app, "expiry");
+                    target.prepare(&app, held.mode, "expiry");
                 }
             }
             let over = register.holds.extract_if(.., |_, held| held.ends <= now.mono);

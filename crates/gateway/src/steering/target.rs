@@ -181,8 +181,13 @@ impl Target {
     pub(super) fn take_off(&self, app: &App, by: &str) {
         match self {
             Self::Dependency(name) => {
-                self.prepare(app, by);
-                drop(app.dependency(name).and_then(|dependency| dependency.release(by)));
+                let Some(dependency) = app.dependency(name) else {
+                    return;
+                };
+                if let Some(held) = dependency.held() {
+                    self.prepare(app, held.mode, by);
+                }
+                drop(dependency.release(by));
             }
             Self::Route(_) => {
                 drop(self.reads(app).and_then(|route| route.guard.release(by)));
@@ -191,18 +196,14 @@ impl Target {
         }
     }
 
-    /// Begins a ramp before a hold ends that has kept everything from a dependency: what it bore before may be too much
+    /// Begins a ramp for the end of a hold that has kept everything from a dependency: what it bore before may be too much
     /// for it now. A breaker that is open stays so: only a probe closes it.
-    pub(super) fn prepare(&self, app: &App, by: &str) {
+    pub(super) fn prepare(&self, app: &App, mode: HoldMode, by: &str) {
         let Self::Dependency(name) = self else { return };
-        let Some(dependency) = app.dependency(name) else {
+        let Some(dependency) = app.dependency(name).filter(|_| !mode.lets_ask()) else {
             return;
         };
-        let kept_all = dependency.held().is_some_and(|hold| !hold.mode.lets_ask());
-        if kept_all
-            && dependency.status().state == Some(State::Closed)
-            && dependency.contract().ramp().is_some()
-        {
+        if dependency.status().state == Some(State::Closed) && dependency.contract().ramp().is_some() {
             dependency.reset(by, "the hold ends");
         }
     }

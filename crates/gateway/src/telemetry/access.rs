@@ -84,6 +84,8 @@ pub(crate) struct Request {
     pub(crate) host: String,
     pub(crate) path: String,
     pub(crate) peer: String,
+    /// The id of the trace that it belongs to, where it belongs to one.
+    pub(crate) trace: Option<String>,
 }
 
 /// What a call came to, as far as it is known when the head of its answer goes out.
@@ -145,6 +147,7 @@ impl Record {
             host,
             path,
             peer,
+            trace: _,
         } = &self.request;
         for (key, value) in [
             ("peer", peer.as_str()),
@@ -173,6 +176,9 @@ impl Record {
             came_to.and_then(|came_to| came_to.age).map(|age| age.as_secs()),
         );
         push_text(&mut text, "protect", self.protection.map(Protection::as_str));
+        if let Some(trace) = &self.request.trace {
+            push_text(&mut text, "trace", Some(trace));
+        }
         push_number(&mut text, "bytes", Some(self.bytes));
         let took = now.mono.since(self.began);
         push_key(&mut text, "duration_ms");
@@ -240,6 +246,7 @@ mod tests {
             host: "a\"b".to_owned(),
             path: "/\u{1}\\".to_owned(),
             peer: "::1".to_owned(),
+            trace: None,
         })
     }
 

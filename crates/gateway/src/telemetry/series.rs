@@ -257,6 +257,11 @@ pub(super) const MISDIRECTED: Series = counter(
     &["problem"],
     "Requests that became no call, by the problem told to the client",
 );
+pub(super) const PEER_WORDS_UNREAD: Series = counter(
+    "evenkeel_peer_words_unread",
+    &["what"],
+    "Deadlines and criticalities of listed peers, and traces, that could not be read and were left out",
+);
 pub(super) const EVENTS_LOST: Series = counter(
     "evenkeel_events_lost",
     &[],
@@ -374,6 +379,7 @@ pub const ALL: &[Series] = &[
     REQUESTS_IN_FLIGHT,
     CLIENT_CONNECTIONS,
     MISDIRECTED,
+    PEER_WORDS_UNREAD,
     EVENTS_LOST,
     LOG_LINES_LOST,
     ACCESS_LINES_LOST,

@@ -75,10 +75,11 @@ async fn an_answer_to_a_question_that_was_not_asked_is_unusable() {
         let bench = Bench::start(&contract(origin.address, NO_BREAKER, STALE)).await;
         bench.get("/r/1").await;
         origin.now(Reply::raw(raw, Then::KeepAlive));
-        let answer = bench.get_with("/r/1", &[("range", "bytes=0-3")]).await;
+        // The part that this client asked for is taken out of the copy, not out of what came unasked.
+        let answer = bench.get_with("/r/1", &[("range", "bytes=0-2")]).await;
         assert_eq!(
             (answer.status, answer.text().as_str(), answer.freshness()),
-            (200, "good", "stale"),
+            (206, "goo", "stale"),
             "{raw}"
         );
         assert_eq!(bench.get("/r/2").await.status, 502, "{raw}");

@@ -144,10 +144,11 @@ async fn a_busy_dependency_is_stood_in_for_only_where_the_contract_says_so() {
 
 /// A row that says what a class does to the breaker: a probe is answered by what the requests are answered with.
 #[tokio::test]
-async fn a_dependency_whose_404_is_a_success_is_closed_by_one() {
+async fn a_dependency_whose_404_is_a_failure_is_closed_by_none() {
     for (classes, closes) in [
-        ("", false),
+        ("", true),
         ("classes = { gone = { breaker = \"success\" } }", true),
+        ("classes = { gone = { breaker = \"failure\" } }", false),
     ] {
         let origin = Origin::always(Reply::status(500)).await;
         let dependency =

@@ -19,9 +19,13 @@ pub(crate) struct Running {
     pub(crate) directory: PathBuf,
 }
 
-fn free() -> SocketAddr {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap()
+/// Two ports that were free just now. Somebody else may be quicker.
+fn free() -> (SocketAddr, SocketAddr) {
+    let listeners = [0, 1].map(|_| std::net::TcpListener::bind("127.0.0.1:0").unwrap());
+    let [one, other] = listeners
+        .each_ref()
+        .map(|listener| listener.local_addr().unwrap());
+    (one, other)
 }
 
 /// A directory of one test, empty.
@@ -37,16 +41,24 @@ pub(crate) fn directory(name: &str) -> PathBuf {
 impl Running {
     /// Starts one by a contract as the kit writes them.
     pub(crate) async fn start(directory: &std::path::Path, contract: &str) -> Self {
-        let (address, admin) = (free(), free());
-        let text = contract
-            .replacen("127.0.0.1:0", &address.to_string(), 1)
-            .replacen("127.0.0.1:0", &admin.to_string(), 1);
-        let path = directory.join("contract.toml");
-        std::fs::write(&path, text).unwrap();
-        Self::spawn(directory, address, admin).await
+        for _ in 0..5 {
+            let (address, admin) = free();
+            let text = contract
+                .replacen("127.0.0.1:0", &address.to_string(), 1)
+                .replacen("127.0.0.1:0", &admin.to_string(), 1);
+            std::fs::write(directory.join("contract.toml"), text).unwrap();
+            if let Some(running) = Self::spawn(directory, address, admin).await {
+                return running;
+            }
+        }
+        panic!(
+            "it did not start: {}",
+            std::fs::read_to_string(directory.join("log")).unwrap()
+        );
     }
 
-    async fn spawn(directory: &std::path::Path, address: SocketAddr, admin: SocketAddr) -> Self {
+    /// Starts it; none if it has ended by itself.
+    async fn spawn(directory: &std::path::Path, address: SocketAddr, admin: SocketAddr) -> Option<Self> {
         let log = std::fs::OpenOptions::new()
             .create(true)
             .append(true)
@@ -60,7 +72,7 @@ impl Running {
             .stderr(log)
             .spawn()
             .unwrap();
-        let running = Self {
+        let mut running = Self {
             child,
             address,
             admin,
@@ -68,6 +80,9 @@ impl Running {
         };
         let end = tokio::time::Instant::now() + PATIENCE;
         while tokio::net::TcpStream::connect(admin).await.is_err() {
+            if running.child.try_wait().unwrap().is_some() {
+                return None;
+            }
             assert!(
                 tokio::time::Instant::now() < end,
                 "it did not start: {}",
@@ -78,14 +93,15 @@ impl Running {
         // Its port is open before everything is ready behind it; an answer comes after that.
         let live = crate::kit::get_admin(admin, "localhost", "/livez").await;
         assert_eq!(live.status, 200);
-        running
+        Some(running)
     }
 
     /// Ends it without a chance to do anything, and starts another one at the same place.
     pub(crate) async fn killed_and_started_again(mut self) -> Self {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
-        Self::spawn(&self.directory.clone(), self.address, self.admin).await
+        let started = Self::spawn(&self.directory.clone(), self.address, self.admin).await;
+        started.expect("it starts again at the same place")
     }
 
     pub(crate) fn log(&self) -> String {

@@ -5,7 +5,7 @@
 use std::fmt;
 
 use super::{Scrape, out::Out};
-use crate::telemetry::series;
+use crate::{proxy::Unread, telemetry::series};
 
 impl Scrape<'_> {
     pub(super) fn gateway(&self, out: &mut Out<'_>) -> fmt::Result {
@@ -28,6 +28,8 @@ impl Scrape<'_> {
         out.write(&series::MISDIRECTED, misdirected)?;
         out.write(&series::EVENTS_LOST, one(process.engine.events_lost()))?;
         out.write(&series::LOG_LINES_LOST, one(process.log.lost()))?;
+        let unread = Unread::ALL.map(|what| (vec![what.as_str()], app.hints.unread(what)));
+        out.write(&series::PEER_WORDS_UNREAD, unread.into_iter())?;
         let lost = app.access.as_ref().map(|access| (Vec::new(), access.lost()));
         out.write(&series::ACCESS_LINES_LOST, lost.into_iter())?;
         let version = std::iter::once((vec![env!("CARGO_PKG_VERSION")], 1));

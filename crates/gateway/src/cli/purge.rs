@@ -5,7 +5,7 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{
     hold::told,
@@ -38,21 +38,56 @@ pub(super) fn run(reach: &Reach, what: &Selected, hard: bool, by: Option<&str>) 
         "hard": hard,
         "by": by.map_or_else(author, str::to_owned),
     });
-    told(reach, reach.change("/purge", &wish), |done| {
-        let count = |key: &str| done[key].as_u64().unwrap_or_default();
-        let meaning = if hard {
-            "gone"
-        } else {
-            "no longer fresh, still there for failures"
-        };
-        let trouble = done["trouble"].as_str();
-        let trouble = trouble.map_or_else(String::new, |why| format!("\n warning: {why}"));
-        format!(
-            "purged {} ({meaning}): {} snapshots, {} URIs of routes that cache; {} keys looked at{trouble}",
-            if hard { "hard" } else { "softly" },
-            count("snapshots"),
-            count("uris"),
-            count("looked_at"),
-        )
-    })
+    told(reach, reach.change("/purge", &wish), |done| said(done, hard))
+}
+
+/// Writes what a purge found, and what is not as it should be: in the audit file, and in the store on disk.
+fn said(done: &Value, hard: bool) -> String {
+    let count = |key: &str| done[key].as_u64().unwrap_or_default();
+    let counted = |key: &str, one: &str| match count(key) {
+        1 => format!("1 {one}"),
+        many => format!("{many} {one}s"),
+    };
+    let (how, meaning) = if hard {
+        ("hard", "gone")
+    } else {
+        ("softly", "no longer fresh, still there for failures")
+    };
+    let mut told = format!(
+        "purged {how} ({meaning}): {}, {} of routes that cache",
+        counted("snapshots", "snapshot"),
+        counted("uris", "URI"),
+    );
+    if done["stored"].is_u64() {
+        told.push_str(&format!(", {} on disk", count("stored")));
+    }
+    told.push_str(&format!("; {} looked at", counted("looked_at", "key")));
+    if let Some(why) = done["trouble"].as_str() {
+        told.push_str(&format!("\n warning: {why}"));
+    }
+    if let Some(why) = done["store_trouble"].as_str() {
+        told.push_str(&format!(
+            "\n warning: not durable in the store on disk yet, and tried until it is: {why}"
+        ));
+    }
+    told
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_store_has_done_or_not_is_told_beside_the_audit_file() {
+        let done = json!({ "snapshots": 1, "uris": 0, "looked_at": 24, "stored": 5, "trouble": "the audit file is full" });
+        assert_eq!(
+            said(&done, true),
+            "purged hard (gone): 1 snapshot, 0 URIs of routes that cache, 5 on disk; 24 keys looked at\n warning: the audit file is full"
+        );
+        let done = json!({ "snapshots": 2, "uris": 1, "looked_at": 1, "store_trouble": "damaged" });
+        assert_eq!(
+            said(&done, false),
+            "purged softly (no longer fresh, still there for failures): 2 snapshots, 1 URI of routes that cache; 1 key looked at\n warning: not durable in the store on disk yet, and tried until it is: damaged"
+        );
+    }
 }

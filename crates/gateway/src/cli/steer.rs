@@ -90,7 +90,7 @@ Exit status: 0 released, 1 there was none, 2 nobody could be asked.")]
         #[command(flatten)]
         reach: Reach,
     },
-    /// Take copies out by URI, prefix, tag or route
+    /// Make copies no longer fresh, or take them out, by URI, prefix, tag or route
     #[command(after_help = "\
 Examples:
   evenkeel purge http://shop.example/products/42

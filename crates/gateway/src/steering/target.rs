@@ -44,11 +44,11 @@ impl Refusal {
     /// Says that there is no such thing, and what there is.
     pub(crate) fn not_there(what: &str, there: &[String]) -> Self {
         let there = if there.is_empty() {
-            "none".to_owned()
+            "there is none at all".to_owned()
         } else {
-            there.join(", ")
+            format!("there is: {}", there.join(", "))
         };
-        Self::NotThere(format!("there is no {what}; there is: {there}"))
+        Self::NotThere(format!("there is no {what}; {there}"))
     }
 }
 

@@ -66,7 +66,7 @@ async fn a_hold_says_who_why_and_until_when_and_is_written_down_with_its_release
     running.text(&["release", "r", "--author", "ben"]).await;
     assert_eq!(get(running.address, "/r/2").await.status, 200);
     let again = running.refused(&["release", "r"]).await;
-    assert!(again.contains("there is: none"), "{again}");
+    assert!(again.contains("there is none at all"), "{again}");
     let written = audit(&running);
     let verbs: Vec<_> = written
         .iter()

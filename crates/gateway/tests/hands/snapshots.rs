@@ -61,10 +61,25 @@ async fn what_is_kept_is_listed_in_pages_without_bodies_and_shown_in_full_when_i
             copies(&running.json(&["snapshot", "ls", "--prefix", "/r/c"]).await).len(),
             1
         );
-        assert_eq!(
-            copies(&running.json(&["snapshot", "ls", "nobody"]).await).len(),
-            0
+        let nobody = running.refused(&["snapshot", "ls", "nobody"]).await;
+        assert!(
+            nobody.contains("there is no route \"nobody\"; there is: r"),
+            "{nobody}"
         );
+        let page = running.text(&["snapshot", "ls", "--limit", "2"]).await;
+        let more = page.lines().last().unwrap().strip_prefix("more: ").unwrap();
+        // It is typed into a shell, which takes blanks, quotes and backslashes for itself.
+        let words: Vec<&str> = more.split(' ').collect();
+        assert!(
+            words.iter().all(|word| word
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"-_.~/:%".contains(&byte))),
+            "{more}"
+        );
+        let rest = running
+            .text(&[&["snapshot", "ls"], words.as_slice()].concat())
+            .await;
+        assert!(rest.contains("/r/corp") && !rest.contains("/r/beta"), "{rest}");
         let shown = running.json(&["snapshot", "show", "/r/acme"]).await;
         assert_eq!(
             (&copies(&shown)[0]["scope"][0], &copies(&shown)[0]["body_bytes"]),

@@ -16,7 +16,7 @@ use std::{
     time::Duration,
 };
 
-use evenkeel_core::{Ending, Mono, Problems, Protection, Reason};
+use evenkeel_core::{Criticality, Ending, Mono, Problems, Protection, Reason};
 
 pub use builder::ProtectBuilder;
 pub use counts::ProtectCounts;
@@ -260,6 +260,25 @@ impl<T, D, E> Protect<T, D, E> {
     pub fn arrived_at(&self, arrived: Mono) -> Self {
         Self {
             guard: self.guard.arrived_at(arrived),
+            counters: Arc::clone(&self.counters),
+        }
+    }
+
+    /// Returns a handle on the same guard whose calls end by this time at the latest, see [`Read::ending_by`]: one that is not
+    /// decided by then is unavailable.
+    #[must_use]
+    pub fn ending_by(&self, at: Mono) -> Self {
+        Self {
+            guard: self.guard.ending_by(at),
+            counters: Arc::clone(&self.counters),
+        }
+    }
+
+    /// Returns a handle on the same guard whose calls matter this much, see [`Read::with_criticality`].
+    #[must_use]
+    pub fn with_criticality(&self, criticality: Criticality) -> Self {
+        Self {
+            guard: self.guard.with_criticality(criticality),
             counters: Arc::clone(&self.counters),
         }
     }

@@ -33,6 +33,12 @@ const URLS_MAX: usize = 1_000_000;
 #[derive(Debug, Subcommand)]
 pub(super) enum Verb {
     /// List what is kept, with age, limit, and why it would not stand in
+    #[command(after_help = "\
+Examples:
+  evenkeel snapshot ls
+  evenkeel snapshot ls product --prefix /products/ --json
+
+Exit status: 0 listed, also when nothing is kept; 1 refused, 2 nobody could be asked.")]
     Ls {
         /// Only of this route
         route: Option<String>,
@@ -52,6 +58,12 @@ pub(super) enum Verb {
         reach: Reach,
     },
     /// Show every copy of one URI with its fields
+    #[command(after_help = "\
+Examples:
+  evenkeel snapshot show http://shop.example/products/42
+  evenkeel snapshot show /products/42 --body > 42.json
+
+Exit status: 0 shown, 1 nothing is kept for it, 2 nobody could be asked.")]
     Show {
         /// The URI, or a path for every host
         uri: String,

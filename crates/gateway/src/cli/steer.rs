@@ -86,6 +86,12 @@ Exit status: 0 released, 1 there was none, 2 nobody could be asked.")]
         reach: Reach,
     },
     /// List the holds, with author, reason and end
+    #[command(after_help = "\
+Examples:
+  evenkeel holds
+  evenkeel holds --json
+
+Exit status: 0 listed, also when there is none; 1 the gateway refused, 2 nobody could be asked.")]
     Holds {
         #[command(flatten)]
         reach: Reach,

@@ -144,9 +144,9 @@ pub(super) fn prepare(
             let given = said
                 .as_ref()
                 .and_then(|said| said.deadline)
-                .unwrap_or(Duration::MAX);
+                .map_or(Duration::MAX, |waits| waits.saturating_sub(spent));
             if given.is_zero() {
-                let detail = "its time was over when it arrived; nothing was sent on";
+                let detail = "its time was over; nothing was sent on";
                 return Err(Refused::because(ProblemKind::TimedOut, Some(detail.to_owned())));
             }
             let shadow = served.observes.as_ref().and_then(|observing| {

@@ -274,7 +274,8 @@ impl Exchange {
         }
         let Some(said) = &self.said else { return guard };
         if let Some(waits) = said.deadline {
-            guard = Cow::Owned(guard.ending_by(self.route.engine.now().mono.after(waits)));
+            let from = self.arrived.unwrap_or_else(|| self.route.engine.now().mono);
+            guard = Cow::Owned(guard.ending_by(from.after(waits)));
         }
         if let Some(criticality) = said.criticality {
             guard = Cow::Owned(guard.with_criticality(criticality));

@@ -23,6 +23,7 @@ use http::{
 
 use super::{
     framing::{self, Asked},
+    hints::Said,
     identity,
     limits::Limits,
     link::Outgoing,
@@ -223,16 +224,26 @@ impl Gate {
     ) -> Passed {
         let question = Arc::new(self.asking.question(request, authority, peer));
         let asking = Arc::clone(&self.asking);
-        let guard = self.guard.arrived_at(arrived);
+        let mut guard = self.guard.arrived_at(arrived);
+        if let Some(said) = question.tried.said() {
+            if let Some(waits) = said.deadline {
+                guard = guard.ending_by(arrived.after(waits));
+            }
+            if let Some(criticality) = said.criticality {
+                guard = guard.with_criticality(criticality);
+            }
+        }
         let decided = if self.repeats {
             guard
-                .decide_repeatable(move |_| {
+                .decide_repeatable(move |call| {
                     let (asking, question) = (Arc::clone(&asking), Arc::clone(&question));
-                    async move { asking.ask(&question).await }
+                    async move { asking.ask(&question, || call.remaining()).await }
                 })
                 .await
         } else {
-            guard.decide(|_| async move { asking.ask(&question).await }).await
+            guard
+                .decide(|call| async move { asking.ask(&question, || call.remaining()).await })
+                .await
         };
         match decided {
             Decided::Allow(known) => {
@@ -312,11 +323,18 @@ impl Asking {
                 .target(&self.target)
                 .unwrap_or_else(|| self.target.clone()),
             headers,
-            tried: Tried::default(),
+            tried: Tried::with(request.extensions.get::<Arc<Said>>()),
         }
     }
 
-    async fn ask(&self, question: &Question) -> Result<Decision<Known, Arc<Denial>>, NoDecision> {
+    async fn ask(
+        &self,
+        question: &Question,
+        remaining: impl FnOnce() -> Duration,
+    ) -> Result<Decision<Known, Arc<Denial>>, NoDecision> {
+        if self.upstream().is_told_the_time() {
+            question.tried.ends(self.engine.now().mono.after(remaining()));
+        }
         let decision = self.answered(question).await;
         match &decision {
             Err(NoDecision::Trouble(trouble)) => self.upstream().note(trouble),

@@ -530,3 +530,38 @@ async fn the_series_stand_at_zero_from_the_start_and_the_access_log_says_what_wa
     assert_eq!(said, expected.map(|line| line.map(str::to_owned)));
     std::fs::remove_dir_all(&directory).unwrap();
 }
+
+/// What a listed peer says of its time and its trace holds for the decision too, and what that takes is spent.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_time_of_a_listed_peer_runs_during_the_decision_and_its_trace_goes_on_there() {
+    let origin = Origin::always(Reply::ok("x")).await;
+    let sso = Origin::start(|seen| authority(seen).wait(Duration::from_millis(300))).await;
+    let top = "trusted_peers = [\"127.0.0.0/8\"]\ndeadline_from = [\"x-timeout-ms\"]\ntrace = \"on\"";
+    let told = "timeout = \"20s\"\ndeadline_to = [\"x-timeout-ms\"]";
+    let text = contract_with(top, &origin, &sso, "", "deadline = \"20s\"")
+        .replace("breaker = \"off\"", &format!("breaker = \"off\"\n{told}"))
+        .replace("breaker = { consecutive = 2 }", told)
+        .replace("class = \"pass\"", "class = \"pass\"\ndeadline = \"20s\"");
+    let bench = Bench::start(&text).await;
+    let trace = "4bf92f3577b34da6a3ce929d0e0e4736";
+    let parent = format!("00-{trace}-00f067aa0ba902b7-01");
+    let fields = [
+        ("authorization", "Bearer ana"),
+        ("x-timeout-ms", "10000"),
+        ("traceparent", parent.as_str()),
+        ("content-length", "0"),
+    ];
+    for (method, path) in [("GET", "/r/1"), ("POST", "/w/1")] {
+        let mut client = Client::connect(bench.address()).await;
+        assert_eq!(client.request(method, path, &fields).await.status, 200, "{path}");
+    }
+    for (asked, most) in [(&sso, 10_000), (&origin, 9_700)] {
+        let all = asked.seen();
+        assert_eq!(all.len(), 2);
+        for seen in all {
+            let left: u64 = seen.header("x-timeout-ms").unwrap().parse().unwrap();
+            assert!(left <= most, "{left} of {most}");
+            assert!(seen.header("traceparent").unwrap().contains(trace));
+        }
+    }
+}

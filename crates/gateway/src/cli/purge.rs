@@ -10,6 +10,7 @@ use serde_json::json;
 use super::{
     hold::told,
     remote::{Reach, author},
+    store,
 };
 
 /// What is purged.
@@ -48,11 +49,12 @@ pub(super) fn run(reach: &Reach, what: &Selected, hard: bool, by: Option<&str>) 
         let trouble = done["trouble"].as_str();
         let trouble = trouble.map_or_else(String::new, |why| format!("\n warning: {why}"));
         format!(
-            "purged {} ({meaning}): {} snapshots, {} URIs of routes that cache; {} keys looked at{trouble}",
+            "purged {} ({meaning}): {} snapshots, {} URIs of routes that cache; {} keys looked at{}{trouble}",
             if hard { "hard" } else { "softly" },
             count("snapshots"),
             count("uris"),
             count("looked_at"),
+            store::purged(done),
         )
     })
 }

@@ -196,6 +196,12 @@ impl<T, E> Pass<T, E> {
         self.0.dependency()
     }
 
+    /// Returns how much its calls matter.
+    #[must_use]
+    pub const fn criticality(&self) -> Criticality {
+        self.0.criticality()
+    }
+
     /// Counts a call that was not begun because its protect step could not be decided, see
     /// [`Read::count_unprotected`].
     pub fn count_unprotected(&self) {

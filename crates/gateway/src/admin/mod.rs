@@ -15,6 +15,7 @@ mod reload;
 mod reply;
 mod snapshots;
 mod status;
+mod store;
 mod token;
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};

@@ -7,7 +7,7 @@ use std::{net::SocketAddr, time::Duration};
 use evenkeel::{Counts, Ending, Mono, Now, Reason, Rung, State, Wall};
 use serde_json::{Value, json};
 
-use super::reply::Reply;
+use super::{reply::Reply, store};
 use crate::{
     proxy::{App, Current, Process},
     steering::Target,
@@ -59,6 +59,7 @@ pub(super) fn show(current: &Current, (started, listen): (Mono, SocketAddr)) -> 
         "observing": !app.observed.is_empty(),
         "routes": routes,
         "dependencies": dependencies,
+        "store": store::shown(process, now),
         "holds": holds,
         "next": next,
         "trouble": process.steering.trouble(),

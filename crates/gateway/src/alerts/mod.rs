@@ -9,6 +9,7 @@ mod parts;
 mod proof;
 mod routes;
 mod rule;
+mod store;
 mod yaml;
 
 use std::time::Duration;
@@ -42,6 +43,8 @@ pub const NAMES: &[&str] = &[
     gateway::LOG_GAPS,
     gateway::RELOAD_REFUSED,
     gateway::LAST_GOOD,
+    store::DOWN,
+    store::BEHIND,
 ];
 
 /// The alerts of one contract.
@@ -69,6 +72,7 @@ impl Alerts {
             dependencies::add(&mut alerts, contract, dependency);
         }
         gateway::add(&mut alerts);
+        store::add(&mut alerts, contract);
         alerts
     }
 

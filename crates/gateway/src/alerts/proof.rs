@@ -137,8 +137,10 @@ fn healthy(alerts: &Alerts) -> Vec<Input> {
                 "found=\"servable\"",
                 "ending=\"answered\",reason=\"none\"",
             ];
-            let is_on =
-                input.series.contains("state=\"closed\"") || input.series.starts_with("evenkeel_build");
+            let is_on = input.series.contains("state=\"closed\"")
+                || ["evenkeel_build_info", "evenkeel_store_up"]
+                    .iter()
+                    .any(|name| input.series.starts_with(name));
             Input {
                 series: input.series.clone(),
                 first: u64::from(is_on),

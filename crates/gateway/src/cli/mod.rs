@@ -19,6 +19,7 @@ mod serve;
 mod snapshot;
 mod status;
 mod steer;
+mod store;
 
 use std::{ffi::OsString, io::Write as _, path::PathBuf, process::ExitCode};
 

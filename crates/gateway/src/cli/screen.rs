@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::store;
+
 /// Writes the whole screen.
 pub(super) fn status(status: &Value) -> String {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -33,6 +35,7 @@ pub(super) fn status(status: &Value) -> String {
     );
     lines.extend(dependencies(status));
     lines.extend(addresses(status));
+    lines.extend(store::line(status));
     let well: Vec<String> = routes
         .iter()
         .filter(|route| !route["since"].is_string() && route["state"] == "ok")
@@ -263,7 +266,7 @@ pub(super) fn hold(held: &Value) -> String {
 }
 
 /// Returns the time of day of an instant in RFC 3339.
-fn clock(instant: &str) -> String {
+pub(super) fn clock(instant: &str) -> String {
     instant
         .get(11..16)
         .map_or_else(|| instant.to_owned(), |time| format!("{time} UTC"))

@@ -165,7 +165,11 @@ impl App {
                 .collect(),
             gates: served.list.iter().filter_map(|one| one.gate.clone()).collect(),
             personal: Personal::of(contract),
-            hints: Hints::new(&contract.gateway.hints, process.engine.draw_seed()),
+            hints: Hints::new(
+                &contract.gateway.hints,
+                process.engine.draw_seed(),
+                before.map(|before| &before.hints),
+            ),
             served: Arc::new(served),
             dependencies,
             resources,

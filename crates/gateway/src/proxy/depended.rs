@@ -57,9 +57,9 @@ pub(super) fn dependencies(
                 builder = builder.succeeds(handle);
                 upstream.succeeded_by(known, dependency, engine)
             }
-            Some((_, handle, _)) => {
+            Some((_, handle, upstream)) => {
                 builder = builder.replaces(handle);
-                Upstream::new(dependency, engine, workers)
+                upstream.replaced_by(dependency, engine, workers)
             }
             None => Upstream::new(dependency, engine, workers),
         };

@@ -4,7 +4,10 @@
 //! and counted, because a proxy's slip of the pen should not take its users' answers away.
 
 use std::{
-    sync::atomic::{AtomicU64, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -53,16 +56,18 @@ pub(crate) struct Hints {
     contract: config::Hints,
     reads: bool,
     draws: AtomicU64,
-    unread: [AtomicU64; Unread::ALL.len()],
+    /// Shared with the reader of the contract before: what was counted goes on.
+    unread: Arc<[AtomicU64; Unread::ALL.len()]>,
 }
 
 impl Hints {
-    pub(super) fn new(contract: &config::Hints, seed: u64) -> Self {
+    /// Reads by this contract; `before` is who read by the one before.
+    pub(super) fn new(contract: &config::Hints, seed: u64, before: Option<&Self>) -> Self {
         Self {
             reads: *contract != config::Hints::default(),
             contract: contract.clone(),
             draws: AtomicU64::new(seed),
-            unread: Default::default(),
+            unread: before.map_or_else(Arc::default, |before| Arc::clone(&before.unread)),
         }
     }
 

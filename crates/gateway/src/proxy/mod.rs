@@ -91,5 +91,5 @@ pub(crate) use route::{Route, Validated};
 pub(crate) use seat::CameTo as AddressCameTo;
 pub(crate) use seeding::Seed;
 pub(crate) use server::{Connections, Stop, serve, serve_with};
-pub(crate) use store::DROPPED;
+pub(crate) use store::{BEHIND as STORE_BEHIND, DROPPED};
 pub(crate) use tap::Tapped;

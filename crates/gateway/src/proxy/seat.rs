@@ -111,8 +111,14 @@ pub(crate) struct Spreading {
     draws: AtomicU64,
     failures: Vec<StatusCode>,
     timeout: Duration,
-    counts: Box<[[AtomicU64; CameTo::ALL.len()]]>,
+    /// One for each address, in the order of the contract. Shared with those that asked the same address by other rules.
+    counts: Box<[Arc<Counts>]>,
+    /// How often the rules before this one were overridden.
+    overridden_before: AtomicU64,
 }
+
+/// What attempts at one address came to, by the place in [`CameTo::ALL`].
+type Counts = [AtomicU64; CameTo::ALL.len()];
 
 /// A place at one address, for one attempt.
 #[derive(Debug)]
@@ -138,8 +144,34 @@ impl Spreading {
             draws: AtomicU64::new(engine.draw_seed()),
             failures: spread.failures.clone(),
             timeout: dependency.timeout,
-            counts: (0..count).map(|_| Default::default()).collect(),
+            counts: (0..count).map(|_| Arc::default()).collect(),
+            overridden_before: AtomicU64::new(0),
         }))
+    }
+
+    /// Goes on with what `before` has counted for the addresses that both have; each is given by its name, in the order of
+    /// the contract. To be called before anything is counted.
+    pub(super) fn counts_on<'a>(
+        mut self: Arc<Self>,
+        names: impl Iterator<Item = &'a str>,
+        before: &Self,
+        names_before: &[&str],
+    ) -> Arc<Self> {
+        if let Some(new) = Arc::get_mut(&mut self) {
+            for (own, name) in new.counts.iter_mut().zip(names) {
+                let mut known = names_before.iter().zip(&before.counts);
+                if let Some((_, counts)) = known.find(|(known, _)| **known == name) {
+                    *own = Arc::clone(counts);
+                }
+            }
+        }
+        self
+    }
+
+    /// Goes on with how often the rules of `before` were overridden, as it chooses no more from now on.
+    pub(super) fn takes_over(&self, before: &Self) {
+        self.overridden_before
+            .store(before.overridden(), Ordering::Relaxed);
     }
 
     /// Takes a place for an attempt that begins now, at an address that this request was not sent to yet where there is
@@ -182,7 +214,8 @@ impl Spreading {
 
     /// Returns how many attempts went to an address that is left out, because too few others were left.
     pub(crate) fn overridden(&self) -> u64 {
-        self.balance.overridden()
+        let before = self.overridden_before.load(Ordering::Relaxed);
+        before.saturating_add(self.balance.overridden())
     }
 
     /// Returns how many attempts at an address came to this.

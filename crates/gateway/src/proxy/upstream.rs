@@ -104,6 +104,36 @@ impl Upstream {
         })
     }
 
+    /// Makes one that asks other addresses in the place of this one. Addresses that both have go on being counted.
+    pub(super) fn replaced_by(
+        &self,
+        dependency: &config::Dependency,
+        engine: &Engine,
+        workers: usize,
+    ) -> Arc<Self> {
+        let mut new = Self::new(dependency, engine, workers);
+        let spreading = self.spread_on(&new.places, dependency, engine);
+        if let Some(own) = Arc::get_mut(&mut new) {
+            own.spreading = spreading;
+        }
+        new
+    }
+
+    /// Prepares how attempts are shared by other rules, or among other places, with what is counted so far.
+    fn spread_on(
+        &self,
+        places: &[Place],
+        dependency: &config::Dependency,
+        engine: &Engine,
+    ) -> Option<Arc<Spreading>> {
+        let new = Spreading::new(dependency, engine)?;
+        let Some(known) = &self.spreading else {
+            return Some(new);
+        };
+        let names = places.iter().map(Place::label);
+        Some(new.counts_on(names, known, &self.labels().collect::<Vec<_>>()))
+    }
+
     /// Makes one that asks the same addresses as `known` says, by other rules, on the same connections.
     pub(super) fn succeeded_by(
         &self,
@@ -117,7 +147,7 @@ impl Upstream {
             spreading: if spreads_alike {
                 self.spreading.clone()
             } else {
-                Spreading::new(dependency, engine)
+                self.spread_on(&self.places, dependency, engine)
             },
             rewrite: dependency.rewrite.clone(),
             classify: dependency.classify.clone(),
@@ -136,6 +166,16 @@ impl Upstream {
     pub(super) fn hand_over(this: &Arc<Self>, newer: &Arc<Self>) {
         if !Arc::ptr_eq(this, newer) {
             drop(this.newer.set(Arc::clone(newer)));
+            newer.counts_on_from(this);
+        }
+    }
+
+    /// Goes on with what is counted of all addresses together, as `before` chooses no more from now on.
+    fn counts_on_from(&self, before: &Self) {
+        if let (Some(new), Some(old)) = (&self.spreading, &before.spreading)
+            && !Arc::ptr_eq(new, old)
+        {
+            new.takes_over(old);
         }
     }
 

@@ -4,10 +4,11 @@ use std::{net::SocketAddr, time::Duration};
 
 use evenkeel::Engine;
 use evenkeel_gateway::proxy::Limits;
+use tokio::time::Instant;
 
 use crate::{
     cache_reuse::{ORIGIN, bench},
-    kit::{Answer, Bench, Client, NO_LIMITS, Origin, Reply, contract, get, get_with, until},
+    kit::{Answer, Bench, Client, NO_LIMITS, Origin, PATIENCE, Reply, contract, get, get_with, until},
 };
 
 const HALF: Duration = Duration::from_millis(500);
@@ -435,10 +436,19 @@ async fn case_078_clients_who_never_read_cost_the_gateway_no_memory_and_are_cut_
         clients.push(client);
     }
     let in_use = || app.dependency("d").unwrap().status().in_use;
-    until("all are being answered", || in_use() == 10).await;
-    assert_eq!(app.buffered(), 0, "beyond `max_body` nothing is held back");
-    until("all are cut off", || in_use() == 0).await;
+    // On a slow machine the first may be cut off before the last is asked for.
+    until("all were asked for and are cut off", || {
+        assert_eq!(app.buffered(), 0, "beyond `max_body` nothing is held back");
+        origin.hits() == 10 && in_use() == 0
+    })
+    .await;
     assert_eq!(app.shelf().uris(), 0, "half an answer is no copy");
-    assert_eq!(bench.metric("evenkeel_client_connections").await, Some(0));
+    let end = Instant::now() + PATIENCE;
+    while bench.metric("evenkeel_client_connections").await != Some(0) {
+        assert!(
+            Instant::now() < end,
+            "connections of clients that were cut off stay"
+        );
+    }
     drop(clients);
 }

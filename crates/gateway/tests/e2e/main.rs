@@ -11,6 +11,7 @@ mod cache_failures;
 mod cache_reuse;
 mod cache_sharing;
 mod capacity;
+mod carried;
 mod conditions;
 mod doors;
 mod failures;

@@ -517,8 +517,12 @@ async fn a_hundred_reloads_under_load_lose_and_refuse_no_request() {
         let address = origins[(number / 10) % 2].address;
         contract(
             address,
-            &format!("concurrency = {}", 20 + number % 7),
-            &format!("deadline = \"{}s\"", 3 + number % 5),
+            // Patient, and with no limit that is learned: on a slow machine nothing else than a reload may lose a request.
+            &format!(
+                "concurrency = {}\ntimeout = \"15s\"\nlearned_limit = \"off\"",
+                20 + number % 7
+            ),
+            &format!("deadline = \"{}s\"", 16 + number % 5),
         )
     };
     let followed = Followed::start(&text(0)).await;

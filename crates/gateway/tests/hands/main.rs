@@ -10,4 +10,5 @@ mod process;
 mod purges;
 mod snapshots;
 mod status;
+mod stored;
 mod truth;

@@ -9,9 +9,9 @@ mod lookup;
 mod marks;
 mod plain;
 mod shelved;
+mod standing;
 #[cfg(test)]
 mod tests;
-
 mod warm;
 
 use std::{
@@ -31,8 +31,10 @@ use evenkeel::{Engine, Memory, Mono, Now, http::Shelf};
 use evenkeel_core::store::{NotTaken, Purge, PurgeHow, SnapshotStore as _, Stamp, StoreError, StoreStats};
 use evenkeel_store::{Disk, DiskCounts, DiskEvent, DiskOptions};
 use http::HeaderName;
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use tokio::{sync::oneshot, time::timeout};
+
+pub(crate) use standing::BEHIND;
 
 use super::whole::Reply;
 use crate::{
@@ -60,6 +62,8 @@ pub(crate) struct Store {
     /// Writes whose answer went out before the removal of the copies was durable.
     late: AtomicU64,
     personal: Arc<Personal>,
+    /// Since when it is known to be down.
+    down_since: Mutex<Option<Mono>>,
 }
 
 /// The store of a gateway, once it is started.
@@ -154,7 +158,10 @@ impl StoreSlot {
             private: AtomicU64::new(0),
             late: AtomicU64::new(0),
             personal: Arc::clone(&self.personal),
+            down_since: Mutex::default(),
         });
+        // It opens from now on.
+        drop(store.is_down());
         memory.write_behind(Arc::clone(&store) as _);
         shelf.write_behind(Arc::clone(&store) as _);
         warm::begin(&store, memory, shelf);
@@ -225,6 +232,7 @@ impl Store {
 
     /// Writes what has happened to the store to the log.
     pub(crate) fn log_events(&self, log: &Log) {
+        drop(self.is_down());
         for event in self.disk.events() {
             match event {
                 DiskEvent::Up {

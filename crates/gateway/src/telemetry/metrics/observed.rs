@@ -14,7 +14,7 @@ impl Scrape<'_> {
             let counts = observing.counts();
             let reach = match (&observing.reads, &observing.passes) {
                 (Some(route), _) => Some(Reach::of(route, &self.app)),
-                (None, Some(passing)) => Some(Reach::without_rungs(passing.guard.dependency())),
+                (None, Some(passing)) => Some(Reach::of_pass(passing, &self.app)),
                 (None, None) => None,
             };
             let reasons = || std::iter::once(None).chain(Reason::ALL.into_iter().map(Some));

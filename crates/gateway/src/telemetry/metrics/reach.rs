@@ -2,9 +2,9 @@
 //! It exists so that a series is there from the start where a call can reach it: alerts need the zero.
 //! It refuses to promise series of what cannot happen: they would never be anything but zero.
 
-use evenkeel::{Class, Dependency, Ending, Reason, Rung, Skipped, WhenBusy};
+use evenkeel::{Class, Criticality, Dependency, Ending, Reason, Rung, Skipped, WhenBusy};
 
-use crate::proxy::{App, Route};
+use crate::proxy::{App, Passing, Route};
 
 /// What the calls of a route can come to, by its contract.
 #[derive(Clone, Copy, Debug)]
@@ -16,7 +16,7 @@ pub(in crate::telemetry) struct Reach {
     has_ramp: bool,
     is_limited: bool,
     has_queue: bool,
-    /// Another route of its dependency matters more.
+    /// Others that ask its dependency can matter more.
     may_be_shed: bool,
     refuses_when_busy: bool,
     has_soft_timeout: bool,
@@ -32,10 +32,7 @@ impl Reach {
     pub(super) fn of(route: &Route, app: &App) -> Self {
         let contract = route.guard.contract();
         let ladder = contract.ladder();
-        let may_be_shed = app.routes.iter().any(|other| {
-            other.guard.dependency().name() == route.guard.dependency().name()
-                && other.guard.criticality() > route.guard.criticality()
-        });
+        let may_be_shed = may_be_shed(app, route.guard.dependency(), route.guard.criticality());
         Self {
             keeps: contract.keeps_snapshots(),
             has_alternate: ladder.has_alternate(),
@@ -48,6 +45,15 @@ impl Reach {
             has_fresh: contract.looks_first(),
             is_protected: app.protect_counts(&route.name).is_some(),
             ..Self::without_rungs(route.guard.dependency())
+        }
+    }
+
+    /// What requests can come to that are only forwarded.
+    pub(super) fn of_pass(passing: &Passing, app: &App) -> Self {
+        Self {
+            may_be_shed: may_be_shed(app, passing.guard.dependency(), passing.guard.criticality()),
+            is_protected: app.protect_counts(&passing.name).is_some(),
+            ..Self::without_rungs(passing.guard.dependency())
         }
     }
 
@@ -70,11 +76,6 @@ impl Reach {
             busy_leads_down: dependency.contract().table().row(Class::Busy).lower_rung,
             is_protected: false,
         }
-    }
-
-    /// The same, of what an authority decides about first.
-    pub(super) const fn behind_a_door(self, is_protected: bool) -> Self {
-        Self { is_protected, ..self }
     }
 
     pub(in crate::telemetry) fn reaches(&self, ending: Ending, reason: Option<Reason>) -> bool {
@@ -136,6 +137,23 @@ impl Reach {
             Rung::Live | Rung::Fresh | Rung::Default => false,
         }
     }
+}
+
+/// Tells whether others can matter more than calls of this importance: other routes of the dependency by the contract, or
+/// calls of the same route where peers say how much each matters.
+fn may_be_shed(app: &App, dependency: &Dependency, criticality: Criticality) -> bool {
+    let reads = app
+        .routes
+        .iter()
+        .map(|one| (one.guard.dependency(), one.guard.criticality()));
+    let passes = app
+        .passes
+        .iter()
+        .map(|one| (one.guard.dependency(), one.guard.criticality()));
+    app.contract.gateway.hints.criticality_from.is_some()
+        || reads
+            .chain(passes)
+            .any(|(asked, matters)| asked.name() == dependency.name() && matters > criticality)
 }
 
 #[cfg(test)]

@@ -122,8 +122,7 @@ impl Scrape<'_> {
     pub(super) fn passes(&self, out: &mut Out<'_>) -> fmt::Result {
         let passes = self.app.passes.iter().flat_map(|passing| {
             let counts = passing.guard.counts();
-            let reach = Reach::without_rungs(passing.guard.dependency())
-                .behind_a_door(self.app.protect_counts(&passing.name).is_some());
+            let reach = Reach::of_pass(passing, &self.app);
             Ending::ALL
                 .into_iter()
                 .filter(|ending| ending.rung().is_none_or(|rung| rung == Rung::Live))

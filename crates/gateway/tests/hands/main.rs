@@ -11,3 +11,4 @@ mod process;
 mod purges;
 mod snapshots;
 mod status;
+mod truth;

@@ -2,13 +2,14 @@
 //! It exists so that no address has to read a body by itself, and none can forget a bound.
 //! It refuses bodies that are too large or too slow, and JSON that is no object.
 
-use std::{net::SocketAddr, time::Duration};
+use std::{collections::BTreeSet, fmt, net::SocketAddr, time::Duration};
 
 use bytes::{Bytes, BytesMut};
 use evenkeel_http::problem::ProblemKind;
 use http::{Request, request::Parts};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
+use serde_core::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::{Map, Value};
 
 use super::reply::Refused;
@@ -39,6 +40,24 @@ impl Asked {
         Ok(Self { peer, head, body })
     }
 
+    /// Takes a query only if it has none but these parameters, each once: a misspelt time would otherwise be none.
+    pub(super) fn only(&self, names: &[&str]) -> Result<(), Refused> {
+        let bad = |detail: String| Err(Refused::because(ProblemKind::BadRequest, detail));
+        let query = self.head.uri.query().unwrap_or_default();
+        let mut seen = Vec::new();
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+            let name = pair.split_once('=').map_or(pair, |(name, _)| name);
+            if !names.contains(&name) {
+                return bad(format!("unknown parameter {name:?}; known: {}", names.join(", ")));
+            }
+            if seen.contains(&name) {
+                return bad(format!("parameter {name:?} is there twice; say it once"));
+            }
+            seen.push(name);
+        }
+        Ok(())
+    }
+
     /// Returns a parameter of the query, decoded.
     pub(super) fn parameter(&self, name: &str) -> Option<String> {
         let query = self.head.uri.query()?;
@@ -56,11 +75,47 @@ impl Asked {
         let Value::Object(members) = value else {
             return Err(bad(format!("the body is {value}; send one object")));
         };
+        // The parser keeps the last of two, and whoever wrote both meant one of them.
+        let Once(twice) = serde_json::from_slice(&self.body).unwrap_or_default();
+        if let Some(twice) = twice {
+            return Err(bad(format!("member {twice:?} is there twice; say it once")));
+        }
         if let Some(unknown) = members.keys().find(|key| !keys.contains(&key.as_str())) {
             let known = keys.join(", ");
             return Err(bad(format!("unknown member {unknown:?}; known: {known}")));
         }
         Ok(Object(members))
+    }
+}
+
+/// The first member of an object that is there twice, if one is.
+#[derive(Debug, Default)]
+struct Once(Option<String>);
+
+impl<'de> Deserialize<'de> for Once {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_map(Names)
+    }
+}
+
+#[derive(Debug)]
+struct Names;
+
+impl<'de> Visitor<'de> for Names {
+    type Value = Once;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("one object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Once, A::Error> {
+        let (mut seen, mut twice) = (BTreeSet::new(), None);
+        while let Some((name, _)) = members.next_entry::<String, IgnoredAny>()? {
+            if !seen.insert(name.clone()) {
+                twice.get_or_insert(name);
+            }
+        }
+        Ok(Once(twice))
     }
 }
 

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 
 use evenkeel_http::problem::ProblemKind;
 use http::{
-    HeaderName, Request,
+    HeaderName, HeaderValue, Request,
     header::{HOST, ORIGIN},
     uri::Authority,
 };
@@ -43,24 +43,24 @@ pub(super) fn is_addressed_here<B>(request: &Request<B>) -> bool {
 pub(super) fn is_no_foreign_page<B>(request: &Request<B>) -> Result<(), Refused> {
     let headers = request.headers();
     let foreign = |detail: String| Err(Refused::because(ProblemKind::CrossOrigin, detail));
-    if let Some(site) = headers.get(SEC_FETCH_SITE)
-        && site != "same-origin"
-        && site != "none"
+    let sites = headers.get_all(SEC_FETCH_SITE).iter();
+    if let Some(site) = sites
+        .into_iter()
+        .find(|site| *site != "same-origin" && *site != "none")
     {
         return foreign(format!("Sec-Fetch-Site is {site:?}"));
     }
-    let Some(origin) = headers.get(ORIGIN) else {
-        return Ok(());
-    };
     let own = headers.get(HOST).and_then(|host| host.to_str().ok());
-    let from = origin
-        .to_str()
-        .ok()
-        .and_then(|origin| origin.strip_prefix("http://"));
-    if from.is_some() && from == own {
-        Ok(())
-    } else {
-        foreign(format!("Origin is {origin:?}"))
+    let is_own = |origin: &HeaderValue| {
+        let from = origin
+            .to_str()
+            .ok()
+            .and_then(|origin| origin.strip_prefix("http://"));
+        from.is_some() && from == own
+    };
+    match headers.get_all(ORIGIN).iter().find(|origin| !is_own(origin)) {
+        Some(origin) => foreign(format!("Origin is {origin:?}")),
+        None => Ok(()),
     }
 }
 
@@ -89,6 +89,14 @@ mod tests {
             &[("origin", "http://127.0.0.1:9182")],
             &[("sec-fetch-site", "cross-site")],
             &[("sec-fetch-site", "same-site")],
+            &[
+                ("sec-fetch-site", "same-origin"),
+                ("sec-fetch-site", "cross-site"),
+            ],
+            &[
+                ("origin", "http://127.0.0.1:9181"),
+                ("origin", "http://evil.example"),
+            ],
         ] {
             assert!(!verdict(fields), "{fields:?}");
         }

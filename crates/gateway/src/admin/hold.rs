@@ -152,7 +152,17 @@ pub(super) fn target(said: &Object) -> Result<Target, Refused> {
 
 /// Reads a text of a person that must not be empty.
 pub(super) fn words(said: &Object, key: &str) -> Result<String, Refused> {
-    let text = said.required(key)?.trim();
+    worded(said.required(key)?, key)
+}
+
+/// Takes a text of a person: not empty, of one line, and nothing in it that would steer the terminal of whoever reads it.
+pub(super) fn worded(text: &str, key: &str) -> Result<String, Refused> {
+    let text = text.trim();
+    if let Some(control) = text.chars().find(|one| one.is_control()) {
+        return Err(bad(format!(
+            "{key} contains {control:?}; write one line without control characters"
+        )));
+    }
     if text.is_empty() || text.chars().count() > WORDS_MAX {
         return Err(bad(format!(
             "{key} has {} characters; write 1 to {WORDS_MAX}",

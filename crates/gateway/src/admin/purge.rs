@@ -80,6 +80,11 @@ fn selection(said: &Object) -> Result<(Selection, String), Refused> {
         let selection = match key {
             "uri" => Selection::Uri(Place::read(text).map_err(bad)?),
             "prefix" => Selection::Prefix(Place::read(text).map_err(bad)?),
+            "tag" if text.contains([' ', '\t', ',']) => {
+                return Err(bad(format!(
+                    "tag is {text:?}; tags are parted by blanks and commas, so name one tag without"
+                )));
+            }
             "tag" => Selection::Tag(text.to_owned()),
             _ => Selection::Route(text.to_owned()),
         };

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::{
     asked::{Asked, decoded, encoded},
-    hold::apart,
+    hold::{apart, worded},
     reply::{Refused, Reply},
 };
 use crate::{
@@ -27,6 +27,7 @@ fn bad(detail: impl Into<String>) -> Refused {
 
 /// Lists copies, page by page.
 pub(super) async fn list(current: &Current, asked: &Asked) -> Result<Reply, Refused> {
+    asked.only(&["route", "prefix", "scope", "limit", "after"])?;
     let place = |name| asked.parameter(name).map(|text| Place::read(&text)).transpose();
     let wanted = Wanted {
         route: asked.parameter("route"),
@@ -58,6 +59,7 @@ pub(super) async fn list(current: &Current, asked: &Asked) -> Result<Reply, Refu
 
 /// Shows every copy of one URI, or the body of one of them.
 pub(super) async fn show(current: &Current, asked: &Asked) -> Result<Reply, Refused> {
+    asked.only(&["uri", "route", "scope", "body"])?;
     let uri = asked
         .parameter("uri")
         .ok_or_else(|| bad("uri is missing; it is required"))?;
@@ -146,11 +148,12 @@ fn shortened(part: &str) -> String {
 
 /// Puts an answer in.
 pub(super) async fn seed(current: &Current, asked: &Asked) -> Result<Reply, Refused> {
+    asked.only(&["uri", "by", "observed", "content_type", "cache_control"])?;
     let required = |name: &str| {
         let given = asked.parameter(name).filter(|text| !text.trim().is_empty());
         given.ok_or_else(|| bad(format!("{name} is missing; it is required")))
     };
-    let (uri, by) = (required("uri")?, required("by")?);
+    let (uri, by) = (required("uri")?, worded(&required("by")?, "by")?);
     let mut headers = HeaderMap::new();
     for (name, field) in [
         ("content_type", "content-type"),

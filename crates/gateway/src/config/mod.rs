@@ -140,7 +140,7 @@ pub fn parse_kept(file: &str, text: &str, included: &[(String, String)]) -> Resu
 /// [`NotLoaded`]: it cannot be read, or it has problems.
 pub fn load(path: &Path) -> Result<Loaded, NotLoaded> {
     let name = path.display().to_string();
-    let text = outside::read(path, outside::CONTRACT_MAX).map_err(|why| {
+    let text = outside::read_once(path, outside::CONTRACT_MAX).map_err(|why| {
         let most = outside::CONTRACT_MAX >> 20;
         NotLoaded::Unreadable(format!(
             "cannot read {name}: {why}; name a contract, a TOML file in UTF-8 of at most {most} MiB"

@@ -3,7 +3,7 @@
 //! It refuses what is not there, what is too large, and a reference where a table of free names stands.
 
 use std::{
-    fs::File,
+    fs::{self, File},
     io::{self, Read as _},
     ops::Range,
     os::unix::fs::PermissionsExt as _,
@@ -26,8 +26,22 @@ pub const VALUE_MAX: u64 = 64 << 10;
 /// The most bytes of all files of a contract together.
 pub const CONTRACT_MAX: u64 = 4 << 20;
 
-/// Reads a file of at most `max` bytes in UTF-8; what is wrong with it is told.
+/// Reads a file of at most `max` bytes in UTF-8; what is wrong with it is told. A pipe or a device is none: whoever opens
+/// one may wait for ever, and a reload finds nothing in it any more.
 pub(super) fn read(path: &Path, max: u64) -> Result<String, String> {
+    if is_stream(path) {
+        return Err("it is a pipe or a device, and no file".to_owned());
+    }
+    read_once(path, max)
+}
+
+/// Tells whether something is there that is neither a file nor a directory.
+pub(crate) fn is_stream(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|there| !there.is_file() && !there.is_dir())
+}
+
+/// As [`read`], also from a pipe: what a shell hands to a command that reads it once.
+pub(super) fn read_once(path: &Path, max: u64) -> Result<String, String> {
     let bytes = File::open(path)
         .and_then(|file| {
             if file.metadata()?.is_dir() {

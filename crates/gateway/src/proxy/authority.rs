@@ -49,7 +49,7 @@ pub(super) fn host(authority: &HeaderValue) -> &str {
 }
 
 /// RFC 3986 §3.2 without user information, and with a host, as RFC 9110 §4.2.1 asks for http.
-fn is_authority(bytes: &[u8]) -> bool {
+pub(super) fn is_authority(bytes: &[u8]) -> bool {
     let (host, port) = match bytes.strip_prefix(b"[") {
         Some(rest) => {
             let Some(end) = rest.iter().position(|byte| *byte == b']') else {

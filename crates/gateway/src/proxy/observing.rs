@@ -12,7 +12,11 @@ use evenkeel::{
     http::{Arrived, Head as Judged, Shelf},
 };
 use evenkeel_http::hop::Via;
-use http::{HeaderMap, Method, Response, StatusCode, request::Parts};
+use http::{
+    HeaderMap, Method, Response, StatusCode,
+    header::{CONTENT_LENGTH, TRANSFER_ENCODING},
+    request::Parts,
+};
 use parking_lot::Mutex;
 use tokio::{sync::oneshot, task::AbortHandle};
 
@@ -141,7 +145,8 @@ enum Came {
 #[derive(Debug)]
 pub(super) enum Shadow {
     Read(Arc<Exchange>, Whose),
-    Pass(Arc<Passing>),
+    /// With whether the client sends a body: its time for that says nothing about the dependency.
+    Pass(Arc<Passing>, bool),
 }
 
 /// A shadow under way. When the client leaves before there is a head, so does it.
@@ -161,7 +166,7 @@ impl Shadow {
         let is_read = request.method == Method::GET || request.method == Method::HEAD;
         match (observing.reads.as_ref().filter(|_| is_read), &observing.passes) {
             (Some(route), _) => read(route).map(|(exchange, whose)| Self::Read(exchange, whose)),
-            (None, Some(passing)) => Some(Self::Pass(Arc::clone(passing))),
+            (None, Some(passing)) => Some(Self::Pass(Arc::clone(passing), sends_body(&request.headers))),
             (None, None) => None,
         }
     }
@@ -172,7 +177,7 @@ impl Shadow {
         let task = tokio::spawn(async move {
             match self {
                 Self::Read(exchange, whose) => read(&exchange, whose, came).await,
-                Self::Pass(passing) => {
+                Self::Pass(passing, sends_body) => {
                     let upstream = Arc::clone(passing.upstream());
                     let work = move |_call, permit: Option<Permit<'static>>| async move {
                         let came = came.await;
@@ -192,7 +197,12 @@ impl Shadow {
                             Err(_) => Err(Trouble::Terminated),
                         }
                     };
-                    drop(passing.guard.call(work).await);
+                    let end = if sends_body {
+                        passing.guard.call_slow(work).await
+                    } else {
+                        passing.guard.call(work).await
+                    };
+                    drop(end);
                 }
             }
         });
@@ -201,6 +211,12 @@ impl Shadow {
             task: task.abort_handle(),
         }
     }
+}
+
+/// Tells whether a body follows a head (RFC 9112 §6).
+fn sends_body(headers: &HeaderMap) -> bool {
+    let stated = headers.get(CONTENT_LENGTH);
+    headers.contains_key(TRANSFER_ENCODING) || stated.is_some_and(|length| length != "0")
 }
 
 impl Watching {
@@ -310,5 +326,23 @@ impl Exchange {
         head.headers = headers;
         let verdict = self.judge(&head, Ok(()));
         self.whole(head, Bytes::new(), lease, verdict)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::Request;
+
+    #[test]
+    fn a_body_is_told_from_none_by_the_head() {
+        let told = |name: &str, value: &str| {
+            let request = Request::post("/").header(name, value).body(()).unwrap();
+            sends_body(request.headers())
+        };
+        assert!(told("content-length", "5"));
+        assert!(told("transfer-encoding", "chunked"));
+        assert!(!told("content-length", "0"));
+        assert!(!told("accept", "*/*"));
     }
 }

@@ -39,6 +39,16 @@ impl Place {
     /// # Errors
     /// What is wrong with it.
     pub(crate) fn read(text: &str) -> Result<Self, String> {
+        // No client sends either, so it would name nothing, and who purges would be told so only by a zero.
+        if let Some(never) = text
+            .chars()
+            .find(|one| *one == '#' || one.is_whitespace() || one.is_control())
+        {
+            return Err(format!(
+                "{text:?} contains {never:?}, which no client sends in an address; leave it out, or write it as %{:02X}",
+                u32::from(never)
+            ));
+        }
         if text.starts_with('/') {
             return Ok(Self {
                 site: None,
@@ -55,18 +65,19 @@ impl Place {
             Some((scheme, rest)) if scheme.eq_ignore_ascii_case("https") => ("https", rest),
             Some(_) | None => return Err(wrong()),
         };
-        let (host, path) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));
-        if host.is_empty() {
+        let (host, path) = rest.find(['/', '?']).map_or((rest, ""), |at| rest.split_at(at));
+        if !authority::is_authority(host.as_bytes()) {
             return Err(wrong());
         }
         let host = HeaderValue::from_str(host).map_err(|_| wrong())?;
         let host = authority::normalised(&host, scheme);
         Ok(Self {
             site: Some((scheme, host.to_str().map_err(|_| wrong())?.to_owned())),
-            target: if path.is_empty() {
-                "/".to_owned()
-            } else {
+            // An empty path is sent as `/` (RFC 9112 §3.2.1).
+            target: if path.starts_with('/') {
                 path.to_owned()
+            } else {
+                format!("/{path}")
             },
         })
     }
@@ -261,7 +272,20 @@ mod tests {
         assert!(!place.is(&key(&["http", "other.example"], "/a?b")));
         assert!(!place.is(&key(&["http", "shop.example"], "/a")));
         assert_eq!(Place::read("https://a.example").unwrap().target, "/");
-        for wrong in ["", "a", "ftp://a/", "http:///a", "http://\n/"] {
+        assert_eq!(Place::read("http://a.example?b").unwrap().target, "/?b");
+        for wrong in [
+            "",
+            "a",
+            "ftp://a/",
+            "http:///a",
+            "http://\n/",
+            "http://a@b/",
+            "http://a:b/",
+            "/a b",
+            "/a#b",
+            "/a\n",
+            "http://a.example#b",
+        ] {
             assert!(Place::read(wrong).is_err(), "{wrong}");
         }
     }

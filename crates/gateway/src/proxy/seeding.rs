@@ -109,7 +109,16 @@ fn plain(route: &Route, whose: Whose, request: &http::request::Parts, seed: Seed
         tags: None,
         began: None,
     };
-    let observed = seed.observed.map(|at| SystemTime::UNIX_EPOCH + at);
+    let ahead = |at| {
+        format!(
+            "its time, {} seconds of Unix time, is none of this clock",
+            Duration::as_secs(&at)
+        )
+    };
+    let observed = seed
+        .observed
+        .map(|at| SystemTime::UNIX_EPOCH.checked_add(at).ok_or_else(|| ahead(at)))
+        .transpose()?;
     let target = seed.place.target;
     match route
         .guard

@@ -55,7 +55,13 @@ impl LastGood {
             .map(|(name, text)| json!({ "name": name, "text": text }))
             .collect();
         let kept = format!("{:#}\n", json!({ "kind": KIND, "files": files }));
-        if fs::read(&self.0).is_ok_and(|held| held == kept.as_bytes()) {
+        if opened(&self.0)
+            .and_then(|mut file| {
+                let mut held = Vec::new();
+                file.read_to_end(&mut held).map(|_| held)
+            })
+            .is_ok_and(|held| held == kept.as_bytes())
+        {
             return Ok(());
         }
         let mut name = self.0.clone().into_os_string();
@@ -79,7 +85,7 @@ impl LastGood {
     pub fn load(&self) -> Result<Loaded, String> {
         let shown = self.0.display();
         let mut text = String::new();
-        File::open(&self.0)
+        opened(&self.0)
             .and_then(|file| file.take(KEPT_MAX).read_to_string(&mut text))
             .map_err(|error| format!("cannot read {shown}: {error}"))?;
         let value: Value =
@@ -102,11 +108,24 @@ impl LastGood {
     }
 }
 
+/// Opens a file to read it. A pipe in its place would be waited for without end.
+fn opened(path: &Path) -> io::Result<File> {
+    if fs::metadata(path)?.is_file() {
+        File::open(path)
+    } else {
+        Err(io::Error::other("it is no file"))
+    }
+}
+
 fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    // What a crash has left, or a link that somebody has put there: it is not written through.
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
     let mut file = OpenOptions::new()
         .write(true)
-        .create(true)
-        .truncate(true)
+        .create_new(true)
         .mode(MODE)
         .open(path)?;
     file.write_all(bytes)?;

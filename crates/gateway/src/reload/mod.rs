@@ -24,7 +24,7 @@ pub use loaded::{Reload, Reloads};
 pub use refused::Refused;
 
 use crate::{
-    config::{self, Gateway, Loaded, NotLoaded, Store, units::show_duration},
+    config::{self, Gateway, Loaded, NotLoaded, Store, outside::is_stream, units::show_duration},
     proxy::{App, Changes, Current},
     telemetry::{AccessLog, Level},
 };
@@ -161,6 +161,12 @@ impl Reloader {
     /// Does it, on a thread that may wait. Returns the files that were read, too.
     fn run(&self, current: &Current) -> (Outcome, Vec<PathBuf>) {
         let before = current.app();
+        if is_stream(&self.path) {
+            let shown = self.path.display();
+            let why =
+                format!("{shown} is a pipe or a device, which is read only once; a reload needs a file");
+            return (Outcome::Refused(Refused::unreadable(&self.path, why)), Vec::new());
+        }
         let mut loaded = match config::load(&self.path) {
             Ok(loaded) => loaded,
             Err(NotLoaded::Unreadable(why)) => {

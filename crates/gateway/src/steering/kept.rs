@@ -47,10 +47,14 @@ pub(super) fn write(file: &Path, holds: &BTreeMap<Target, Held>) -> io::Result<(
         .collect();
     let text = json!({ "version": VERSION, "holds": holds }).to_string();
     let next = file.with_extension("new");
+    // What a crash has left, or a link that somebody has put there: it is not written through.
+    match fs::remove_file(&next) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
     let mut out = fs::OpenOptions::new()
         .write(true)
-        .create(true)
-        .truncate(true)
+        .create_new(true)
         .mode(0o600)
         .open(&next)?;
     out.write_all(text.as_bytes())?;
@@ -62,10 +66,19 @@ pub(super) fn write(file: &Path, holds: &BTreeMap<Target, Held>) -> io::Result<(
     }
 }
 
+/// Opens a file to read it. A pipe in its place would be waited for without end.
+fn open(file: &Path) -> io::Result<fs::File> {
+    if fs::metadata(file)?.is_file() {
+        fs::File::open(file)
+    } else {
+        Err(io::Error::other(format!("{} is no file", file.display())))
+    }
+}
+
 /// Reads the holds that have not run out. Without a file there are none.
 pub(super) fn read(file: &Path, now: Now) -> io::Result<BTreeMap<Target, Held>> {
     let mut text = String::new();
-    match fs::File::open(file) {
+    match open(file) {
         Ok(opened) => drop(opened.take(FILE_MAX).read_to_string(&mut text)?),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
         Err(error) => return Err(error),

@@ -6,20 +6,16 @@
 
 mod audit;
 mod kept;
+mod state;
 mod target;
 
-use std::{
-    collections::BTreeMap,
-    path::{Path, PathBuf},
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::BTreeMap, path::Path, sync::Arc, time::Duration};
 
 use evenkeel::{Hold, HoldMode, Mono, Now, Wall};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
-use self::audit::Audit;
+use self::{audit::Audit, state::State};
 use crate::{
     proxy::{App, Current},
     telemetry::{Level, Log, rfc3339},
@@ -34,6 +30,8 @@ pub const HOLD_DEFAULT: Duration = Duration::from_secs(3600);
 pub const HOLD_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
 /// How often it is looked whether a hold ends.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
+/// How long after a failure it is tried again to keep holds over a restart.
+const KEEP_AGAIN: Duration = Duration::from_secs(1);
 /// The most characters of an author or a reason.
 pub const WORDS_MAX: usize = 500;
 
@@ -82,12 +80,14 @@ struct Register {
     holds: BTreeMap<Target, Held>,
     /// Why they are not kept at the moment.
     trouble: Option<String>,
+    /// When it was last tried to keep them.
+    tried: Mono,
 }
 
 #[derive(Debug, Default)]
 struct Files {
     /// Where holds are kept over a restart.
-    holds: Option<PathBuf>,
+    state: Option<State>,
     audit: Audit,
 }
 
@@ -106,14 +106,14 @@ impl Steering {
     /// said aloud: traffic does not wait for it.
     pub(crate) fn open(&self, directory: &Path, now: Now, log: &Log) {
         let mut files = self.files.lock();
-        if let Err(error) = kept::make(directory) {
-            let why = format!("{}: {error}", directory.display());
+        let mut state = State::at(directory);
+        files.audit = Audit::at(directory.join("audit.jsonl"));
+        let file = state.holds();
+        if let Err(error) = state.take() {
+            let why = error.to_string();
             log.note(Level::Error, "state-unusable", &[("error", &why)]);
             self.register.lock().trouble = Some(why);
-            return;
         }
-        files.audit = Audit::at(directory.join("audit.jsonl"));
-        let file = directory.join("holds.json");
         match kept::read(&file, now) {
             Ok(holds) => self.register.lock().holds = holds,
             Err(error) => {
@@ -128,7 +128,7 @@ impl Steering {
                 log.note(Level::Error, "holds-lost", &fields);
             }
         }
-        files.holds = Some(file);
+        files.state = Some(state);
     }
 
     /// Puts every hold on an app, and has it take over in the same step: none that is put on meanwhile is missed.
@@ -155,7 +155,7 @@ impl Steering {
         now: Now,
         peer: &str,
     ) -> Result<Change, Refusal> {
-        let files = self.files.lock();
+        let mut files = self.files.lock();
         let Wish {
             target,
             mode,
@@ -197,7 +197,7 @@ impl Steering {
         };
         let audited = files.audit.write(now.wall, &entry);
         put?;
-        Ok(self.changed(&files, after, audited))
+        Ok(self.changed(&mut files, now, after, audited))
     }
 
     /// Takes a hold off.
@@ -212,7 +212,7 @@ impl Steering {
         now: Now,
         peer: &str,
     ) -> Result<Change, Refusal> {
-        let files = self.files.lock();
+        let mut files = self.files.lock();
         let (before, none) = {
             let mut register = self.register.lock();
             let before = register
@@ -240,20 +240,23 @@ impl Steering {
         let audited = files.audit.write(now.wall, &entry);
         match none {
             Some(none) => Err(none),
-            None => Ok(self.changed(&files, before.unwrap_or_default(), audited)),
+            None => Ok(self.changed(&mut files, now, before.unwrap_or_default(), audited)),
         }
     }
 
-    /// Tells whether a hold ends before the next look.
+    /// Tells whether a hold ends before the next look, or what could not be kept is to be tried again.
     fn is_due(&self, now: Mono) -> bool {
         let register = self.register.lock();
+        if register.trouble.is_some() && now.since(register.tried) >= KEEP_AGAIN {
+            return true;
+        }
         let mut ends = register.holds.values().map(|held| held.ends);
         ends.any(|end| end <= now.after(LOOK_EVERY))
     }
 
     /// Ends the holds that have run out, and prepares for the end of those that are about to.
     pub(crate) fn expire(&self, current: &Current, now: Now) {
-        let files = self.files.lock();
+        let mut files = self.files.lock();
         let over: Vec<(Target, Held)> = {
             let mut register = self.register.lock();
             let app = current.app();
@@ -281,15 +284,19 @@ impl Steering {
             };
             drop(files.audit.write(now.wall, &entry));
         }
-        if !over.is_empty() {
-            self.changed(&files, Value::Null, Ok(()));
+        if !over.is_empty() || self.trouble().is_some() {
+            self.changed(&mut files, now, Value::Null, Ok(()));
         }
     }
 
     /// Keeps what there is now.
-    fn changed(&self, files: &Files, hold: Value, audited: Result<(), String>) -> Change {
-        let holds = self.register.lock().holds.clone();
-        let kept = files.holds.as_deref().map(|file| kept::write(file, &holds));
+    fn changed(&self, files: &mut Files, now: Now, hold: Value, audited: Result<(), String>) -> Change {
+        let holds = {
+            let mut register = self.register.lock();
+            register.tried = now.mono;
+            register.holds.clone()
+        };
+        let kept = files.state.as_mut().map(|state| state.keep(&holds));
         let mut register = self.register.lock();
         if let Some(kept) = &kept {
             register.trouble = kept.as_ref().err().map(ToString::to_string);

@@ -1,6 +1,7 @@
 //! Steering a gateway that runs as a process of its own, by the command line of the same program.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
+mod abused;
 mod holds;
 #[path = "../e2e/kit.rs"]
 mod kit;

@@ -92,6 +92,23 @@ pub(super) fn say_instead(headers: &mut HeaderMap, names: &[HeaderName], said: &
     }
 }
 
+/// Takes out the fields that many servers read as one of these, because of an underscore for a hyphen. An authority decides by
+/// the field itself, and nobody behind it must read another one in its place.
+pub(super) fn take_twins(headers: &mut HeaderMap, names: &[HeaderName]) {
+    let twins: Vec<HeaderName> = headers
+        .keys()
+        .filter(|name| name.as_str().contains('_'))
+        .filter(|name| {
+            let read = name.as_str().replace('_', "-");
+            names.iter().any(|known| known.as_str() == read)
+        })
+        .cloned()
+        .collect();
+    for twin in twins {
+        headers.remove(twin);
+    }
+}
+
 impl Names {
     fn is_taken(&self, name: &HeaderName, peer_is_listed: bool) -> bool {
         let name = name.as_str();

@@ -221,6 +221,7 @@ impl Gate {
         authority: &HeaderValue,
         peer: &Peer,
     ) -> Passed {
+        identity::take_twins(&mut request.headers, &self.asking.headers);
         let question = Arc::new(self.asking.question(request, authority, peer));
         let asking = Arc::clone(&self.asking);
         let guard = self.guard.arrived_at(arrived);

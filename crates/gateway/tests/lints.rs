@@ -210,7 +210,7 @@ fn a_danger_has_its_code_in_every_spelling() {
         ("default-calls-dependency", "", "", default("urls")),
         (
             "store-on-own-resource",
-            "[store]\nurl = \"redis://db\"",
+            "[store]\npath = \"/tmp/store\"\nurl = \"redis://db\"",
             "",
             String::new(),
         ),

@@ -31,9 +31,7 @@ const SHARED: [&str; 8] = [
 ];
 
 /// Returns what is dangerous about a key that a table does not have.
-pub(super) fn unwritable(place: &str, key: &str, value: &DeValue<'_>) -> Option<(&'static str, Said)> {
-    let table = value.as_table();
-    let has = |name: &str| table.is_some_and(|table| table.contains_key(name));
+pub(super) fn unwritable(place: &str, key: &str) -> Option<(&'static str, Said)> {
     let in_rung = place.contains(".ladder[") && !place.ends_with(".default");
     match key {
         _ if place.starts_with("authorities.") && (RUNGS.contains(&key) || SHARED.contains(&key)) => Some((
@@ -76,9 +74,6 @@ pub(super) fn unwritable(place: &str, key: &str, value: &DeValue<'_>) -> Option<
                 "write the body down here, or leave the rung out",
             ],
         )),
-        "store" if place.is_empty() && (has("uses") || has("url") || has("urls") || has("from")) => {
-            Some(store())
-        }
         "uses" | "url" | "urls" | "from" if place == "store" => Some(store()),
         _ => None,
     }

@@ -95,13 +95,11 @@ impl Reader<'_> {
         span: Range<usize>,
         keys: &'static [&'static str],
     ) -> Fields<'s, 't> {
-        for (key, value) in table {
+        for key in table.keys() {
             let name = key.get_ref().as_ref();
             if !keys.contains(&name) {
                 let at = join(&place, name);
-                if let Some((code, [seen, allowed, mend])) =
-                    dangers::unwritable(&place, name, value.get_ref())
-                {
+                if let Some((code, [seen, allowed, mend])) = dangers::unwritable(&place, name) {
                     self.lint(code, &at, key.span(), seen, allowed, mend);
                     continue;
                 }

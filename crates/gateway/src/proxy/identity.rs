@@ -24,6 +24,8 @@ struct Names {
     copied: Vec<HeaderName>,
     /// What listed peers say.
     by_peers: Vec<HeaderName>,
+    /// What authorities are told: it is decided by a field of the head, so no trailer says it anew.
+    told: Vec<HeaderName>,
 }
 
 impl Personal {
@@ -37,10 +39,30 @@ impl Personal {
         }
         let by_peers = contract.gateway.identity_from_peers.parts();
         let by_peers: Vec<HeaderName> = by_peers.map(|(_, name)| name.clone()).collect();
-        if copied.is_empty() && by_peers.is_empty() {
+        let told = contract
+            .authorities
+            .iter()
+            .flat_map(|authority| &authority.headers);
+        let told: Vec<HeaderName> = told.cloned().collect();
+        if copied.is_empty() && by_peers.is_empty() && told.is_empty() {
             return Self(None);
         }
-        Self(Some(Arc::new(Names { copied, by_peers })))
+        let names = Names {
+            copied,
+            by_peers,
+            told,
+        };
+        Self(Some(Arc::new(names)))
+    }
+
+    /// Removes from the trailers of a client what no trailer may say.
+    pub(super) fn strip_trailers(&self, trailers: &mut HeaderMap) {
+        self.strip(trailers, false);
+        let Some(names) = &self.0 else { return };
+        take_twins(trailers, &names.told);
+        for name in &names.told {
+            trailers.remove(name);
+        }
     }
 
     /// Removes what the sender of these fields may not say. Many servers read an underscore in a name as a hyphen, so such
@@ -222,6 +244,7 @@ mod tests {
         Personal(Some(Arc::new(Names {
             copied: vec![HeaderName::from_static("x-user")],
             by_peers: vec![HeaderName::from_static("x-tenant")],
+            told: Vec::new(),
         })))
     }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::{
-    kit::{Answer, Bench, Client, Origin, Reply},
+    kit::{Answer, Bench, Client, Origin, Reply, until},
     protect::authority,
 };
 
@@ -136,6 +136,24 @@ async fn e63_what_an_authority_is_told_has_no_twin_that_the_dependency_alone_see
     assert_eq!(seen.header("x_account"), None);
     assert_eq!(seen.header("x_key"), None);
     assert_eq!(seen.header("x_else"), Some("stays"));
+}
+
+/// Nor in trailers: some servers put those among the fields of the head.
+#[tokio::test(flavor = "multi_thread")]
+async fn e63_what_an_authority_is_told_is_not_said_anew_in_trailers() {
+    let (origin, _sso, bench) = bench().await;
+    let mut client = Client::connect(bench.address()).await;
+    client
+        .send(
+            "POST /m/1 HTTP/1.1\r\nhost: a.example\r\nauthorization: Bearer ana\r\nx-account: own\r\ntransfer-encoding: chunked\r\n\
+             trailer: x-account, x-sum\r\n\r\n4\r\ndata\r\n0\r\nx-account: evil\r\nx_account: evil\r\nx-sum: 1\r\n\r\n",
+        )
+        .await;
+    assert_eq!(client.answer(false).await.status, 200);
+    // The origin of the kit reads a body as the next head, so what it gets of the trailers is in what it takes for one.
+    let seen = || -> String { origin.seen().iter().map(|seen| format!("{seen:?}")).collect() };
+    until("the trailers have come", || seen().contains("(\"x-sum\", \"1\")")).await;
+    assert!(!seen().contains("evil"), "{}", seen());
 }
 
 /// Requests behind one another on one connection are decided about one by one.

@@ -116,7 +116,17 @@ impl Gateway {
         }
         let (listener, address) = bind(contract.gateway.listen).await?;
         let (admin_listener, admin) = bind(contract.gateway.admin).await?;
+        let reading = match settings.metrics {
+            None => None,
+            Some(wanted) => Some(bind(wanted).await?),
+        };
+        let token = Token::of(settings.admin_token_file.as_deref(), admin)
+            .map_err(|error| StartError::Token(error.to_string()))?;
         let process = current.process();
+        if let Some(why) = token.missing() {
+            process.log.note(Level::Warn, "no-admin-token", &[("error", why)]);
+        }
+        // What can be refused comes before this: from here on something runs.
         process
             .store
             .start(contract.store.as_ref(), engine, &process.memory, &process.shelf)
@@ -130,12 +140,6 @@ impl Gateway {
             Arc::clone(&stop),
         ));
         let metrics = Metrics::new(&current, &connections);
-        let token = Token::of(settings.admin_token_file.as_deref(), admin)
-            .map_err(|error| StartError::Token(error.to_string()))?;
-        if let Some(why) = token.missing() {
-            let log = &current.process().log;
-            log.note(Level::Warn, "no-admin-token", &[("error", why)]);
-        }
         let administered = Arc::new(Admin::new(&current, metrics, token, address));
         let readers = Arc::clone(&administered);
         let admin_serving = tokio::spawn(serve_with(
@@ -149,21 +153,17 @@ impl Gateway {
                 async move { administered.answer(peer, request).await }
             },
         ));
-        let metrics = match settings.metrics {
-            None => None,
-            Some(wanted) => {
-                let (listener, address) = bind(wanted).await?;
-                let reader = tokio::spawn(serve_with(
-                    listener,
-                    current.process().log.clone(),
-                    limits,
-                    Connections::new(ADMIN_CONNECTIONS),
-                    Arc::clone(&stop_admin),
-                    move |_, request| std::future::ready(readers.answer_reader(&request)),
-                ));
-                Some((reader, address))
-            }
-        };
+        let metrics = reading.map(|(listener, address)| {
+            let reader = tokio::spawn(serve_with(
+                listener,
+                current.process().log.clone(),
+                limits,
+                Connections::new(ADMIN_CONNECTIONS),
+                Arc::clone(&stop_admin),
+                move |_, request| std::future::ready(readers.answer_reader(&request)),
+            ));
+            (reader, address)
+        });
         let (reading, metrics) = metrics.unzip();
         let mut others = vec![
             admin_serving,

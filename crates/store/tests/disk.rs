@@ -420,6 +420,26 @@ fn a_writer_that_stands_still_costs_a_bounded_backlog_that_is_seen() {
 }
 
 #[test]
+fn a_steady_stream_of_removals_does_not_keep_a_file_from_being_tried_again() {
+    let directory = Directory::new();
+    // A file in the place of the directory: it cannot be used, and can be mended.
+    fs::write(directory.path(), "in the way").unwrap();
+    let disk = Disk::start(directory.options()).unwrap();
+    until("it is down", || {
+        disk.down().is_some_and(|(word, _)| word != "opening")
+    });
+    fs::remove_file(directory.path()).unwrap();
+    let mut turn = 0;
+    until("the file is open", || {
+        turn += 1;
+        let key = format!("k{turn}");
+        disk.remove(key.as_bytes(), order(turn, 1), Box::new(|_| ()));
+        disk.stats().up
+    });
+    disk.join();
+}
+
+#[test]
 fn more_removals_than_can_wait_take_everything_and_bring_nothing_back() {
     let directory = Directory::new();
     let disk = open(directory.options());

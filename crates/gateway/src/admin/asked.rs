@@ -121,6 +121,19 @@ async fn whole(mut body: Incoming, max: usize) -> Result<Bytes, Refused> {
     Ok(read.freeze())
 }
 
+/// Encodes a text so that it can stand in a query, and in a shell as it is.
+pub(crate) fn encoded(text: &str) -> String {
+    text.bytes()
+        .map(|byte| {
+            if byte.is_ascii_alphanumeric() || b"-_.~/:".contains(&byte) {
+                char::from(byte).to_string()
+            } else {
+                format!("%{byte:02X}")
+            }
+        })
+        .collect()
+}
+
 /// Undoes percent-encoding. What is none stays as it is.
 pub(super) fn decoded(text: &str) -> String {
     let bytes = text.as_bytes();

@@ -29,7 +29,7 @@ use parking_lot::Mutex;
 
 pub use token::{TOKEN_MIN, places, read as read_token};
 
-pub(crate) use token::Token;
+pub(crate) use {asked::encoded, token::Token};
 
 use self::{
     asked::Asked,

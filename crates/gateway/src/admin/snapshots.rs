@@ -8,13 +8,13 @@ use http::{HeaderMap, HeaderValue, header::CONTENT_TYPE};
 use serde_json::{Value, json};
 
 use super::{
-    asked::Asked,
+    asked::{Asked, decoded, encoded},
     hold::apart,
     reply::{Refused, Reply},
 };
 use crate::{
-    proxy::{Current, Item, PAGE_MAX, Place, Seed, Wanted},
-    steering::Entry,
+    proxy::{App, Current, Item, PAGE_MAX, Place, Seed, Wanted},
+    steering::{Entry, Refusal},
     telemetry::{rfc3339, unix_seconds},
 };
 
@@ -41,13 +41,19 @@ pub(super) async fn list(current: &Current, asked: &Asked) -> Result<Reply, Refu
             most.ok_or_else(|| bad(format!("limit is {text:?}; allowed: 1 to {PAGE_MAX}")))?
         }
     };
-    let after = asked.parameter("after");
+    let (after, route) = (
+        asked.parameter("after").map(|place| decoded(&place)),
+        wanted.route.clone(),
+    );
     let page = apart(current, move |(_, app)| {
-        app.copies(&wanted, after.as_deref(), most)
+        let page = app.copies(&wanted, after.as_deref(), most);
+        known(&app, route.as_deref(), page.items.is_empty()).map(|()| page)
     })
-    .await?;
+    .await??;
     let items: Vec<Value> = page.items.iter().map(|item| shown(item, false)).collect();
-    Ok(Reply::json(&json!({ "copies": items, "next": page.next })))
+    Ok(Reply::json(
+        &json!({ "copies": items, "next": page.next.as_deref().map(encoded) }),
+    ))
 }
 
 /// Shows every copy of one URI, or the body of one of them.
@@ -85,6 +91,17 @@ pub(super) async fn show(current: &Current, asked: &Asked) -> Result<Reply, Refu
     let plain = HeaderValue::from_static("application/octet-stream");
     let content_type = item.headers.get(CONTENT_TYPE).cloned().unwrap_or(plain);
     Ok(Reply::bytes(item.body.clone()).with(CONTENT_TYPE, content_type))
+}
+
+/// Refuses a route that the contract does not have and nothing is kept of: "nothing" would be read as an answer.
+fn known(app: &App, route: Option<&str>, is_empty: bool) -> Result<(), Refused> {
+    let there = app.route_names();
+    match route {
+        Some(route) if is_empty && !there.iter().any(|known| known == route) => {
+            Err(Refusal::not_there(&format!("route {route:?}"), &there).into())
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Writes one copy; whose it is and its fields only if it was asked for by itself.

@@ -95,7 +95,13 @@ fn route(process: &Process, app: &App, name: &str, now: Now) -> Value {
         shown["state"] = Value::from("observing");
         shown["would"] = would(&observing.counts());
     }
-    if minute.of(Ending::Answered(Rung::Stale)) > 0
+    if let Some(gate) = app.gates.iter().find(|gate| *gate.route == *name) {
+        let asks = gate.guard.dependency().name();
+        shown["authority"] = json!({ "name": &*gate.authority, "dependency": asks });
+    }
+    // A copy that went out while nothing failed is not one that users depend on.
+    if episode.is_some()
+        && minute.of(Ending::Answered(Rung::Stale)) > 0
         && let Some(route) = app.routes.iter().find(|route| &*route.name == name)
     {
         let (observed, ends) = route.oldest.read();
@@ -172,7 +178,9 @@ fn next(routes: &[Value], dependencies: &[Value], holds: &[Value]) -> Vec<Value>
         |seconds: u64, what: String| next.push((seconds, json!({ "in_seconds": seconds, "what": what })));
     for route in routes {
         let name = route["name"].as_str().unwrap_or_default();
-        if let Some(left) = route["reaches_limit_in_seconds"].as_u64() {
+        // What has reached its limit already is not given any more, and is no news of what comes.
+        let left = route["reaches_limit_in_seconds"].as_u64();
+        if let Some(left) = left.filter(|left| *left > 0) {
             add(
                 left,
                 format!("the oldest copy that {name} gives reaches its limit; then the next rung, or 503"),
@@ -183,9 +191,15 @@ fn next(routes: &[Value], dependencies: &[Value], holds: &[Value]) -> Vec<Value>
         let name = one["name"].as_str().unwrap_or_default();
         if let Some(left) = one["next_probe_seconds"].as_f64() {
             let whole = Duration::try_from_secs_f64(left).unwrap_or_default().as_secs();
+            // One that is due waits for a request: without any, nothing happens however long one waits.
+            let probe = if left > 0.0 {
+                format!("the next probe of {name}")
+            } else {
+                format!("the next request to {name} is its probe")
+            };
             add(
                 whole,
-                format!("the next probe of {name}; if it is answered, traffic comes back by the ramp"),
+                format!("{probe}; if it is answered, traffic comes back by the ramp"),
             );
         }
     }

@@ -219,19 +219,6 @@ async fn exchange(
     Ok((status, Bytes::from(read)))
 }
 
-/// Writes a value into a query.
-pub(super) fn encoded(text: &str) -> String {
-    text.bytes()
-        .map(|byte| {
-            if byte.is_ascii_alphanumeric() || b"-_.~/:".contains(&byte) {
-                char::from(byte).to_string()
-            } else {
-                format!("%{byte:02X}")
-            }
-        })
-        .collect()
-}
-
 /// Asks for a URL at this address as a client would, reads the whole answer and returns its status.
 pub(super) fn fetch(address: SocketAddr, url: &str) -> Result<u16, Failure> {
     let unasked = |why: String| Failure::Unasked(why);

@@ -44,6 +44,7 @@ pub(super) fn status(status: &Value) -> String {
     if let Some(trouble) = status["trouble"].as_str() {
         lines.push(format!(" WARNING   {trouble}"));
     }
+    lines.extend(contract(&status["contract"]).map(|told| format!(" WARNING   {told}")));
     let next = list(&status["next"]);
     for one in next.iter().take(NEXT_MAX) {
         let within = span(one["in_seconds"].as_u64().unwrap_or_default());
@@ -84,7 +85,11 @@ fn degraded(route: &Value, status: &Value) -> String {
     if let Some(age) = seconds("oldest_age_seconds") {
         let limit =
             seconds("age_limit_seconds").map_or_else(String::new, |limit| format!(" of {}", span(limit)));
-        line.push_str(&format!("  oldest {}{limit}", span(age)));
+        if seconds("age_limit_seconds").is_some_and(|limit| age > limit) {
+            line.push_str(&format!("  oldest past its limit{limit}"));
+        } else {
+            line.push_str(&format!("  oldest {}{limit}", span(age)));
+        }
     }
     let since = clock(route["since"].as_str().unwrap_or_default());
     let lasted = span(seconds("for_seconds").unwrap_or_default());
@@ -92,7 +97,12 @@ fn degraded(route: &Value, status: &Value) -> String {
     if let Some(reason) = route["reason"].as_str() {
         line.push_str(&format!("  {reason}"));
     }
-    let asks = &route["dependency"];
+    // Where nobody decided, the cause is where the authority asks, however well the route's own dependency is.
+    let asks = if route["reason"] == "protection-unavailable" && route["authority"].is_object() {
+        &route["authority"]["dependency"]
+    } else {
+        &route["dependency"]
+    };
     let dependency = list(&status["dependencies"])
         .iter()
         .find(|one| one["name"] == *asks);
@@ -104,6 +114,24 @@ fn degraded(route: &Value, status: &Value) -> String {
         ));
     }
     line
+}
+
+/// Tells that the contract that runs is not the one in the file.
+fn contract(contract: &Value) -> Option<String> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    if let Some(why) = contract["instead_of"].as_str() {
+        return Some(format!(
+            "the last good contract runs: {why}; `evenkeel check` shows what to mend, then `evenkeel reload`"
+        ));
+    }
+    let refused = &contract["refused"];
+    let problems = refused["problems"].as_u64()?;
+    let s = if problems == 1 { "" } else { "s" };
+    Some(format!(
+        "a contract was refused at {}: {problems} problem{s}, at {}; the one before runs on; `evenkeel check` shows what to mend",
+        clock(&text(&refused["time"])),
+        text(&refused["at"]),
+    ))
 }
 
 /// Writes what a route that only watches would have done.
@@ -148,6 +176,9 @@ fn percent(count: u64, of: u64) -> String {
 fn breaker(dependency: &Value) -> String {
     let state = dependency["breaker"].as_str().unwrap_or("no breaker");
     if let Some(left) = dependency["next_probe_seconds"].as_f64() {
+        if left <= 0.0 {
+            return format!("{state}, the next request is its probe");
+        }
         return format!("{state}, next probe {left:.1} s");
     }
     match dependency["ramp_percent"].as_u64() {

@@ -20,9 +20,10 @@ use super::{
     FAILED, UNUSABLE, complain,
     hold::told,
     print,
-    remote::{Failure, Reach, author, encoded, fetch},
+    remote::{Failure, Reach, author, fetch},
     screen::span,
 };
+use crate::admin::encoded;
 
 /// The most bytes of an answer that is put in.
 const SEED_MAX: u64 = 16 << 20;
@@ -227,7 +228,7 @@ fn listed(list: &Value) -> String {
     }
     let mut lines: Vec<String> = copies.iter().map(line).collect();
     if let Some(next) = list["next"].as_str() {
-        lines.push(format!("more: --after {next:?}"));
+        lines.push(format!("more: --after {next}"));
     }
     lines.join("\n")
 }

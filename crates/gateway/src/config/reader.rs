@@ -37,12 +37,6 @@ pub(super) struct Fields<'r, 't> {
 }
 
 impl Reader<'_> {
-    /// Adds a problem at a span, of no kind with a word of its own.
-    #[allow(dead_code, reason = "beside `Fields::problem`, for keys that no table has")]
-    pub(super) fn problem(&mut self, place: &str, span: Range<usize>, seen: &str, allowed: &str, mend: &str) {
-        self.lint(codes::BAD_VALUE, place, span, seen, allowed, mend);
-    }
-
     /// Adds a problem of a kind, or a warning, at a span; the kinds are those of [`lints`].
     pub(super) fn lint(
         &mut self,

@@ -9,7 +9,13 @@ use evenkeel::{Facts, KeyParts, Mono, Skipped, Wall, http::Shelved};
 use evenkeel_http::decision::{Decision, Unusable};
 use http::{HeaderMap, StatusCode};
 
-use super::{app::App, data, purging::Place, route::Route, whole::Reply};
+use super::{
+    app::App,
+    data::{self, Fnv},
+    purging::Place,
+    route::Route,
+    whole::Reply,
+};
 
 /// Which copies are asked for.
 #[derive(Clone, Debug, Default)]
@@ -75,11 +81,12 @@ impl App {
         let most = most.clamp(1, PAGE_MAX);
         let mut found: BTreeMap<(String, usize), Item> = BTreeMap::new();
         let mut number = 0;
+        let mut behind = Behind::default();
         let mut add = |key: &KeyParts<'_>, make: &dyn Fn() -> Option<Item>| {
             if !wanted.has(key) {
                 return;
             }
-            let place = place_of(key);
+            let place = behind.next(key);
             if after.is_some_and(|after| *place <= *after) {
                 return;
             }
@@ -190,10 +197,31 @@ impl Item {
     }
 }
 
-/// Writes a key as a text whose order is that of route, URI and scope.
-fn place_of(key: &KeyParts<'_>) -> String {
-    let item = Item::of(key);
-    format!("{}\n{}\n{}", item.route, item.uri, item.scope.join("\n"))
+/// Numbers the copies of one URI, which are shown one behind the other.
+#[derive(Debug, Default)]
+struct Behind {
+    key: String,
+    copies: usize,
+}
+
+impl Behind {
+    /// Writes the place of the next copy as a text whose order is that of route, URI, scope and number. It leaves the
+    /// gateway as the place where a page ends, so it does not say whose the copy is.
+    fn next(&mut self, key: &KeyParts<'_>) -> String {
+        let item = Item::of(key);
+        let mut whose = Fnv::default();
+        for part in &item.scope {
+            whose.add(part);
+            whose.add("\n");
+        }
+        let key = format!("{}\n{}\n{:016x}", item.route, item.uri, whose.0);
+        if key == self.key {
+            self.copies += 1;
+        } else {
+            *self = Self { key, copies: 0 };
+        }
+        format!("{}\n{:04}", self.key, self.copies)
+    }
 }
 
 fn why_not(decision: Decision) -> Option<&'static str> {

@@ -368,11 +368,7 @@ impl Asking {
         if !status.is_success() {
             let now = self.engine.now().wall;
             let advice = repeat::advice(&head.headers, now);
-            return Err(NoDecision::Status(
-                status,
-                self.upstream().classify.of(status),
-                advice,
-            ));
+            return Err(NoDecision::Status(status, upstream.classify.of(status), advice));
         }
         for name in &self.needed {
             identity::part(&head.headers, name).map_err(|why| NoDecision::Nobody(name.clone(), why))?;

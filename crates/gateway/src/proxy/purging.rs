@@ -227,9 +227,14 @@ pub(super) fn tags(headers: &HeaderMap, field: &HeaderName) -> Option<String> {
     (!lines.is_empty()).then(|| lines.join(" "))
 }
 
-/// Tells whether a tag is among those of an answer: they are parted by blanks or commas, whoever's habit it is.
+/// Yields the tags of an answer one by one: they are parted by blanks or commas, whoever's habit it is.
+pub(super) fn each_tag(tags: &str) -> impl Iterator<Item = &str> {
+    tags.split([' ', '\t', ',']).filter(|tag| !tag.is_empty())
+}
+
+/// Tells whether a tag is among those of an answer.
 fn has_tag(tags: &str, tag: &str) -> bool {
-    tags.split([' ', '\t', ',']).any(|one| one == tag)
+    each_tag(tags).any(|one| one == tag)
 }
 
 #[cfg(test)]

@@ -22,6 +22,7 @@ use super::{
     purging::Place,
     route::{Route, Whose},
     whole::{Reply, Whole, compact},
+    worth,
 };
 
 /// What is put in.
@@ -72,6 +73,8 @@ impl App {
                 route.name, route.max_body
             ));
         }
+        worth::judge(&route.keep_if, StatusCode::OK, &seed.headers, &seed.body, None)
+            .map_err(|why| format!("it may not be kept: {}", keep::Why::KeepIf(why).as_str()))?;
         match &route.cache {
             Some(_) => cached(route, &whose, &request, &seed)?,
             None if route.keeps => plain(route, whose, &request, seed)?,

@@ -48,6 +48,7 @@ struct Now {
     hash: String,
     since: Option<Wall>,
     instead_of: Option<String>,
+    refused: Option<(Wall, String, usize)>,
 }
 
 impl Reloads {
@@ -68,11 +69,18 @@ impl Reloads {
         running.hash = hash(loaded);
         running.since = Some(now);
         running.instead_of = None;
+        running.refused = None;
     }
 
     /// Notes that the contract that runs is the last good one, and why.
     pub(crate) fn note_fallback(&self, why: &str) {
         self.now.lock().instead_of = Some(why.to_owned());
+    }
+
+    /// Notes that a contract was not taken: where its first problem is, and how many there are. What stands there is not
+    /// kept, because everybody on the machine may look here.
+    pub(crate) fn note_refused(&self, at: &str, problems: usize, now: Wall) {
+        self.now.lock().refused = Some((now, at.to_owned(), problems));
     }
 
     /// Returns a word for the text of the contract that runs, the same for the same text; empty where it came from no file.
@@ -101,6 +109,7 @@ impl Reloads {
             hash,
             since,
             instead_of,
+            refused,
         } = self.now.lock().clone();
         let counts = Reload::ALL.map(|reload| (reload.as_str().to_owned(), self.counted(reload).into()));
         json!({
@@ -108,6 +117,11 @@ impl Reloads {
             "loaded": since.map(rfc3339),
             "is_last_good": instead_of.is_some(),
             "instead_of": instead_of,
+            "refused": refused.map(|(time, at, problems)| json!({
+                "time": rfc3339(time),
+                "at": at,
+                "problems": problems,
+            })),
             "reloads": Value::Object(Map::from_iter(counts)),
         })
     }

@@ -225,6 +225,10 @@ impl Reloader {
     fn tell(&self, current: &Current, outcome: &Outcome, trigger: Trigger) {
         let process = current.process();
         process.reloads.count(outcome.counts_as());
+        if let Outcome::Refused(refused) = outcome {
+            let now = process.engine.now().wall;
+            process.reloads.note_refused(&refused.at, refused.problems, now);
+        }
         let log = &process.log;
         let mut fields = vec![("trigger", trigger.as_str())];
         match outcome {

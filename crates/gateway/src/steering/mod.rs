@@ -225,7 +225,7 @@ impl Steering {
             let there: Vec<String> = register.holds.keys().map(ToString::to_string).collect();
             let none = before
                 .is_none()
-                .then(|| Refusal::not_there(&format!("a hold on {target}"), &there));
+                .then(|| Refusal::not_there(&format!("hold on {target}"), &there));
             (before, none)
         };
         let entry = Entry {

@@ -41,14 +41,14 @@ impl fmt::Display for Refusal {
 }
 
 impl Refusal {
-    /// Says that something is not there, and what is.
+    /// Says that there is no such thing, and what there is.
     pub(crate) fn not_there(what: &str, there: &[String]) -> Self {
         let there = if there.is_empty() {
             "none".to_owned()
         } else {
             there.join(", ")
         };
-        Self::NotThere(format!("there is not {what}; there is: {there}"))
+        Self::NotThere(format!("there is no {what}; there is: {there}"))
     }
 }
 
@@ -101,7 +101,7 @@ impl Target {
                 let Some(dependency) = app.dependency(name) else {
                     let there = app.dependencies.iter().map(|(one, _)| one.name().to_owned());
                     return Err(Refusal::not_there(
-                        &format!("a dependency {name:?}"),
+                        &format!("dependency {name:?}"),
                         &there.collect::<Vec<_>>(),
                     ));
                 };
@@ -110,10 +110,7 @@ impl Target {
             Self::Route(name) => {
                 let (reads, passes) = (self.reads(app), self.passes(app));
                 if reads.is_none() && passes.is_none() {
-                    return Err(Refusal::not_there(
-                        &format!("a route {name:?}"),
-                        &app.route_names(),
-                    ));
+                    return Err(Refusal::not_there(&format!("route {name:?}"), &app.route_names()));
                 }
                 if app.observed.iter().any(|one| *one.name == **name) {
                     let detail = format!("{self} is only watched (`observe_only`): nothing is held there");

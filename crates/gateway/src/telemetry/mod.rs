@@ -6,7 +6,6 @@ mod access;
 mod addresses;
 mod ages;
 mod coverage;
-#[allow(dead_code, reason = "read by status")]
 mod degradation;
 mod exercises;
 mod line;
@@ -15,7 +14,6 @@ mod metrics;
 mod outages;
 mod protection;
 pub mod series;
-#[allow(dead_code, reason = "read by status")]
 mod standing;
 mod store;
 mod told;

@@ -2,9 +2,15 @@
 
 use std::net::SocketAddr;
 
-use evenkeel_gateway::admin::{ENDPOINTS, places, read_token};
+use evenkeel::Engine;
+use evenkeel_gateway::{
+    Gateway,
+    admin::{ENDPOINTS, places, read_token},
+    config,
+    proxy::Limits,
+};
 
-use crate::kit::{Answer, Bench, Client, Origin, Reply, contract, get_admin};
+use crate::kit::{Answer, Bench, Client, Origin, Reply, contract, contract_with, get_admin};
 
 async fn ask(admin: SocketAddr, method: &str, path: &str, fields: &[(&str, &str)], body: &str) -> Answer {
     let mut text = format!("{method} {path} HTTP/1.1\r\nhost: localhost\r\n");
@@ -89,4 +95,27 @@ async fn ready_says_more_when_it_is_asked_for_more() {
     let answer = get_admin(bench.gateway.admin_address(), "localhost", "/readyz?verbose").await;
     let detail: serde_json::Value = serde_json::from_slice(&answer.body).unwrap();
     assert_eq!(detail["state"], "ready");
+}
+
+#[tokio::test]
+async fn what_is_refused_late_in_the_start_leaves_nothing_running() {
+    let origin = Origin::always(Reply::ok("x")).await;
+    let busy = Origin::always(Reply::ok("x")).await;
+    let missing = "admin_token_file = \"/nowhere/token\"".to_owned();
+    for late in [format!("metrics = \"{}\"", busy.address), missing] {
+        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let listen = free.local_addr().unwrap();
+        drop(free);
+        let text =
+            contract_with(origin.address, &late, "", "").replacen("127.0.0.1:0", &listen.to_string(), 1);
+        let loaded = config::parse("contract.toml", &text).unwrap();
+        let started = Gateway::start(&loaded.contract, &Engine::system(), Limits::default()).await;
+        assert!(started.is_err(), "{late}");
+        // Tasks that were begun would have their turn here.
+        tokio::task::yield_now().await;
+        assert!(
+            std::net::TcpStream::connect(listen).is_err(),
+            "{late}: somebody listens"
+        );
+    }
 }

@@ -10,3 +10,4 @@ mod process;
 mod purges;
 mod snapshots;
 mod status;
+mod truth;

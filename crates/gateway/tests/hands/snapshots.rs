@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::{
-    kit::{Origin, Reply, STALE, contract, get},
+    kit::{Origin, Reply, STALE, contract, get, get_with},
     process::{Running, directory, told},
 };
 
@@ -61,10 +61,25 @@ async fn what_is_kept_is_listed_in_pages_without_bodies_and_shown_in_full_when_i
             copies(&running.json(&["snapshot", "ls", "--prefix", "/r/c"]).await).len(),
             1
         );
-        assert_eq!(
-            copies(&running.json(&["snapshot", "ls", "nobody"]).await).len(),
-            0
+        let nobody = running.refused(&["snapshot", "ls", "nobody"]).await;
+        assert!(
+            nobody.contains("there is no route \"nobody\"; there is: r"),
+            "{nobody}"
         );
+        let page = running.text(&["snapshot", "ls", "--limit", "2"]).await;
+        let more = page.lines().last().unwrap().strip_prefix("more: ").unwrap();
+        // It is typed into a shell, which takes blanks, quotes and backslashes for itself.
+        let words: Vec<&str> = more.split(' ').collect();
+        assert!(
+            words.iter().all(|word| word
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"-_.~/:%".contains(&byte))),
+            "{more}"
+        );
+        let rest = running
+            .text(&[&["snapshot", "ls"], words.as_slice()].concat())
+            .await;
+        assert!(rest.contains("/r/corp") && !rest.contains("/r/beta"), "{rest}");
         let shown = running.json(&["snapshot", "show", "/r/acme"]).await;
         assert_eq!(
             (&copies(&shown)[0]["scope"][0], &copies(&shown)[0]["body_bytes"]),
@@ -82,6 +97,67 @@ async fn what_is_kept_is_listed_in_pages_without_bodies_and_shown_in_full_when_i
         running.text(&["purge", "/r/acme"]).await;
         let shown = running.json(&["snapshot", "show", "/r/acme"]).await;
         assert_eq!(copies(&shown)[0]["expired"], true);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_copy_of_one_uri_is_listed_however_small_the_pages_are() {
+    let reply = Reply::ok("x").header("cache-control", "max-age=60");
+    let origin = Origin::always(reply.header("vary", "accept-language")).await;
+    let running = Running::start(&directory("ls-variants"), &contract(origin.address, "", CACHES)).await;
+    for language in ["de", "en", "fr"] {
+        let answer = get_with(running.address, "/r/1", &[("accept-language", language)]).await;
+        assert_eq!(answer.status, 200);
+    }
+    let (mut seen, mut after) = (0, String::new());
+    for _ in 0..10 {
+        let mut asked = vec!["snapshot", "ls", "--limit", "1"];
+        if !after.is_empty() {
+            asked.extend(["--after", &after]);
+        }
+        let page = running.json(&asked).await;
+        seen += copies(&page).len();
+        match page["next"].as_str() {
+            Some(next) => after = next.to_owned(),
+            None => break,
+        }
+    }
+    assert_eq!(seen, 3);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_the_contract_would_not_keep_cannot_be_put_in_either() {
+    let origin = Origin::always(Reply::ok("live")).await;
+    for (name, freshness) in [
+        ("seed-worth-plain", ""),
+        ("seed-worth-cached", "freshness = \"origin\""),
+    ] {
+        let route = format!("{freshness}\n{STALE}\nkeep_if = {{ not_empty = true }}");
+        let directory = directory(name);
+        let running = Running::start(&directory, &contract(origin.address, "", &route)).await;
+        let file = directory.join("page.json");
+        std::fs::write(&file, "[]").unwrap();
+        let file = file.display().to_string();
+        let uri = "http://shop.example/r/1";
+        let more = [
+            "--content-type",
+            "application/json",
+            "--cache-control",
+            "max-age=60",
+        ];
+        let mut asked = vec![
+            "snapshot",
+            "seed",
+            uri,
+            "--from",
+            &file,
+            "--observed",
+            "@1795921327",
+        ];
+        asked.extend(more);
+        let refused = running.run(&asked).await;
+        assert_eq!(refused.status.code(), Some(1), "{}", told(&refused));
+        assert!(told(&refused).contains("empty-body"), "{}", told(&refused));
     }
 }
 

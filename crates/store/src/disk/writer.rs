@@ -83,11 +83,19 @@ impl Writer<'_> {
     }
 
     /// Waits a while, unless the store is closed. `false` if it is.
+    ///
+    /// Whoever wakes it meanwhile is answered and lengthens nothing: under a steady stream of removals, too, the file is
+    /// tried again.
+    #[expect(
+        clippy::disallowed_types,
+        reason = "how long this thread rests, and nothing that is stored"
+    )]
     fn rest(&self, span: Duration) -> bool {
+        let end_of_rest = std::time::Instant::now() + span;
         let mut backlog = self.shared.backlog.lock();
-        let end_of_rest = std::cell::Cell::new(false);
-        while !backlog.closed && !end_of_rest.get() {
-            end_of_rest.set(self.shared.more.wait_for(&mut backlog, span).timed_out());
+        let mut is_over = false;
+        while !backlog.closed && !is_over {
+            is_over = self.shared.more.wait_until(&mut backlog, end_of_rest).timed_out();
             // Whoever waits for something to be durable is told that it is not.
             let told = backlog.urgent_failed();
             let flushes = std::mem::take(&mut backlog.flushes);

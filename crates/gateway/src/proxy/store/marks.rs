@@ -6,7 +6,7 @@ use evenkeel::{KeyParts, Mono};
 use evenkeel_core::store::{Body, Marks, Order, Record, Stamp};
 use evenkeel_http::facts::StoredFacts;
 
-use super::super::data;
+use super::super::{data, purging};
 
 /// Which of the two stores in memory a snapshot belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,10 +64,12 @@ pub(super) fn of(kind: Kind, whole: &[u8]) -> Option<(Vec<u8>, Marks)> {
     Some((key(kind, whole), marks))
 }
 
-/// Reads the tags that an answer has: parted by blanks or commas, whoever's habit it is.
+/// Returns the tags that an answer has.
 pub(super) fn tags(text: &str) -> Vec<String> {
-    let words = text.split([' ', '\t', ',']).filter(|word| !word.is_empty());
-    words.take(TAGS_MAX).map(str::to_owned).collect()
+    purging::each_tag(text)
+        .take(TAGS_MAX)
+        .map(str::to_owned)
+        .collect()
 }
 
 /// More tags of one answer are not written; such an answer is purged by its URI.

@@ -70,11 +70,12 @@ pub(crate) struct StoreSlot {
 }
 
 /// The routes whose copies are for memory alone, because their scope names who asked. What makes such copies void is not
-/// written down, and a file is read by more people than memory is. Once in it a name stays for as long as the process.
+/// written down, and a file is read by more people than memory is. Once in it a name stays for as long as the process: what
+/// began by an earlier contract is still under way, and a contract that is looked at may yet be refused.
 #[derive(Debug, Default)]
 struct Personal {
     routes: RwLock<BTreeSet<String>>,
-    /// The fields that answers have their tags in, of all routes.
+    /// The fields that answers have their tags in, of all routes; these, too, stay.
     fields: RwLock<Arc<[HeaderName]>>,
 }
 
@@ -108,13 +109,15 @@ impl StoreSlot {
             .routes
             .write()
             .extend(personal.map(|route| route.name.clone()));
-        let fields: BTreeSet<String> = contract
-            .routes
-            .iter()
-            .filter_map(|route| Some(route.tags.as_ref()?.as_str().to_owned()))
-            .collect();
-        let fields = fields.iter().filter_map(|name| name.parse().ok());
-        *self.personal.fields.write() = fields.collect();
+        let mut fields = self.personal.fields.write();
+        let named = contract.routes.iter().filter_map(|route| route.tags.as_ref());
+        let mut all = fields.to_vec();
+        for name in named {
+            if !all.contains(name) {
+                all.push(name.clone());
+            }
+        }
+        *fields = all.into();
     }
 
     /// Starts the store of a contract and puts it behind what memory keeps.

@@ -315,3 +315,21 @@ fn record_of(draws: &mut Draws) -> Record {
     let (reply, entry) = draws.whole();
     plain::encode(key().as_bytes(), &reply, &entry).unwrap()
 }
+
+/// A contract that is looked at may be refused: what the one that runs says of tags and of persons stays.
+#[test]
+fn what_another_contract_says_of_tags_and_persons_takes_nothing_away() {
+    let contract = |route: &str| {
+        let text = format!(
+            "[gateway]\nlisten = \"127.0.0.1:0\"\n[dependencies.d]\nurls = [\"http://127.0.0.1:1\"]\n\
+             [[routes]]\nname = \"r\"\nmatch = {{ path = \"/\" }}\nclass = \"read\"\nfrom = \"d\"\n\
+             ladder = [ {{ stale = \"60s\" }} ]\n{route}\n"
+        );
+        crate::config::parse("contract.toml", &text).unwrap().contract
+    };
+    let slot = super::StoreSlot::default();
+    slot.keep_out(&contract("tags = \"surrogate-key\""));
+    slot.keep_out(&contract("tags = \"cache-tag\""));
+    slot.keep_out(&contract("tags = \"cache-tag\""));
+    assert_eq!(*slot.personal.fields(), ["surrogate-key", "cache-tag"]);
+}

@@ -87,6 +87,16 @@ impl Pattern {
         })
     }
 
+    /// Returns the pattern of these segments, which are those of another one, read in some way.
+    pub(crate) const fn of_segments(segments: Vec<Segment>) -> Self {
+        Self(segments)
+    }
+
+    /// Tells whether it covers everything below a place.
+    pub(crate) fn has_rest(&self) -> bool {
+        matches!(self.0.last(), Some(Segment::Rest(_)))
+    }
+
     /// Returns the segments.
     #[must_use]
     pub fn segments(&self) -> &[Segment] {

@@ -93,7 +93,7 @@ impl Pointer {
     /// one counts.
     #[must_use]
     pub fn find(&self, text: &[u8]) -> Option<Stands> {
-        let mut reader = serde_json::Deserializer::from_slice(text);
+        let mut reader = serde_json::Deserializer::from_str(str::from_utf8(text).ok()?);
         let stands = Place(&self.0).deserialize(&mut reader).ok()?;
         reader.end().ok()?;
         Some(stands)
@@ -263,7 +263,7 @@ pub fn has_listed(text: &[u8], name: &str) -> Option<bool> {
         }
     }
 
-    let mut reader = serde_json::Deserializer::from_slice(text);
+    let mut reader = serde_json::Deserializer::from_str(str::from_utf8(text).ok()?);
     let has = (&mut reader).deserialize_map(Top(name)).ok()?;
     reader.end().ok()?;
     Some(has)
@@ -327,6 +327,10 @@ mod tests {
             assert_eq!(pointer.find(text.as_bytes()), None, "{text}");
         }
         assert_eq!(pointer.find(b"{\"a\":\"\xff\"}"), None);
+        // Also where nobody looks.
+        assert_eq!(pointer.find(b"{\"a\":1,\"b\":\"\xff\"}"), None);
+        assert_eq!(pointer.find(b"{\"a\":1,\"\xff\":1}"), None);
+        assert_eq!(has_listed(b"{\"errors\":[],\"b\":[\"\xff\"]}", "errors"), None);
         // Nesting ends in an error, not in the end of the stack.
         let deep = "[".repeat(100_000);
         assert_eq!(pointer.find(deep.as_bytes()), None);

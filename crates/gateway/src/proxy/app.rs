@@ -144,9 +144,7 @@ impl App {
             let same = known.filter(|known| known.stays(&parts, before));
             match same.map_or_else(|| serve(parts, known, &common), |known| Ok(known.clone())) {
                 Ok(built) => {
-                    let number = served.list.len();
-                    served.router.add(&route.pattern, route.conditions.rank(), number);
-                    served.list.push(built);
+                    served.add(&route.pattern, built);
                 }
                 Err(found) => problems.absorb(&format!("routes[{index}]"), unwrapped(&found)),
             }

@@ -60,6 +60,10 @@ impl Refused {
     fn of(nobody: Nobody) -> Self {
         match nobody {
             Nobody::NoRoute => Self::because(ProblemKind::NoSuchRoute, None),
+            Nobody::TwoReadings => {
+                let detail = "the target can be read in two ways, and one of them is not open to everybody";
+                Self::because(ProblemKind::BadRequest, Some(detail.to_owned()))
+            }
             Nobody::OtherMethods(allow) => Self {
                 allow: Some(allow),
                 ..Self::because(ProblemKind::MethodNotAllowed, None)

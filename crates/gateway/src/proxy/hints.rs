@@ -16,6 +16,7 @@ use evenkeel_core::Rng;
 use evenkeel_http::trace::{TRACEPARENT, TRACESTATE, Trace, state};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
+use super::identity;
 use crate::config::{self, GRPC_TIMEOUT};
 
 /// What arrived with a request beside what it asks for.
@@ -140,14 +141,7 @@ impl Hints {
 
 /// Takes a field out, also under names that many servers read as the same, and returns the lines of the field itself.
 fn taken(headers: &mut HeaderMap, name: &HeaderName) -> Vec<HeaderValue> {
-    let twins: Vec<HeaderName> = headers
-        .keys()
-        .filter(|other| other.as_str().contains('_') && other.as_str().replace('_', "-") == name.as_str())
-        .cloned()
-        .collect();
-    for twin in twins {
-        headers.remove(twin);
-    }
+    identity::take_twins(headers, std::slice::from_ref(name));
     let lines = headers.get_all(name).iter().cloned().collect();
     headers.remove(name);
     lines

@@ -24,6 +24,8 @@ struct Names {
     copied: Vec<HeaderName>,
     /// What listed peers say.
     by_peers: Vec<HeaderName>,
+    /// What authorities are told: it is decided by a field of the head, so no trailer says it anew.
+    told: Vec<HeaderName>,
 }
 
 impl Personal {
@@ -37,10 +39,30 @@ impl Personal {
         }
         let by_peers = contract.gateway.identity_from_peers.parts();
         let by_peers: Vec<HeaderName> = by_peers.map(|(_, name)| name.clone()).collect();
-        if copied.is_empty() && by_peers.is_empty() {
+        let told = contract
+            .authorities
+            .iter()
+            .flat_map(|authority| &authority.headers);
+        let told: Vec<HeaderName> = told.cloned().collect();
+        if copied.is_empty() && by_peers.is_empty() && told.is_empty() {
             return Self(None);
         }
-        Self(Some(Arc::new(Names { copied, by_peers })))
+        let names = Names {
+            copied,
+            by_peers,
+            told,
+        };
+        Self(Some(Arc::new(names)))
+    }
+
+    /// Removes from the trailers of a client what no trailer may say.
+    pub(super) fn strip_trailers(&self, trailers: &mut HeaderMap) {
+        self.strip(trailers, false);
+        let Some(names) = &self.0 else { return };
+        take_twins(trailers, &names.told);
+        for name in &names.told {
+            trailers.remove(name);
+        }
     }
 
     /// Removes what the sender of these fields may not say. Many servers read an underscore in a name as a hyphen, so such
@@ -89,6 +111,23 @@ pub(super) fn say_instead(headers: &mut HeaderMap, names: &[HeaderName], said: &
         for line in said.get_all(name) {
             headers.append(name.clone(), line.clone());
         }
+    }
+}
+
+/// Takes out the fields that many servers read as one of these, because of an underscore for a hyphen. An authority decides by
+/// the field itself, and nobody behind it must read another one in its place.
+pub(super) fn take_twins(headers: &mut HeaderMap, names: &[HeaderName]) {
+    let twins: Vec<HeaderName> = headers
+        .keys()
+        .filter(|name| name.as_str().contains('_'))
+        .filter(|name| {
+            let read = name.as_str().replace('_', "-");
+            names.iter().any(|known| known.as_str() == read)
+        })
+        .cloned()
+        .collect();
+    for twin in twins {
+        headers.remove(twin);
     }
 }
 
@@ -205,6 +244,7 @@ mod tests {
         Personal(Some(Arc::new(Names {
             copied: vec![HeaderName::from_static("x-user")],
             by_peers: vec![HeaderName::from_static("x-tenant")],
+            told: Vec::new(),
         })))
     }
 

@@ -40,6 +40,7 @@ mod place;
 mod process;
 mod protect;
 mod purging;
+mod readings;
 mod ready;
 mod refuse;
 mod repeat;

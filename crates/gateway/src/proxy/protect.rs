@@ -222,6 +222,7 @@ impl Gate {
         authority: &HeaderValue,
         peer: &Peer,
     ) -> Passed {
+        identity::take_twins(&mut request.headers, &self.asking.headers);
         let question = Arc::new(self.asking.question(request, authority, peer));
         let asking = Arc::clone(&self.asking);
         let mut guard = self.guard.arrived_at(arrived);

@@ -7,8 +7,11 @@ use std::{collections::BTreeSet, sync::Arc};
 use evenkeel::Counts;
 use http::{HeaderValue, Method, request::Parts};
 
-use super::{authority, observing::Observing, passing::Passing, protect::Gate, route::Route, router::Router};
-use crate::config::Conditions;
+use super::{
+    authority, observing::Observing, passing::Passing, protect::Gate, readings::Readings, route::Route,
+    router::Router,
+};
+use crate::config::{Conditions, pattern::Pattern};
 
 /// What a route does with requests: with GET and HEAD where it reads, with all others where it forwards. One of the
 /// two at least is there.
@@ -27,6 +30,8 @@ pub(super) struct Served {
 #[derive(Debug, Default)]
 pub(super) struct AllServed {
     pub(super) router: Router,
+    /// The same in the most generous reading.
+    readings: Readings,
     /// What stands under each number of the router.
     pub(super) list: Vec<Served>,
 }
@@ -38,9 +43,19 @@ pub(super) enum Nobody {
     NoRoute,
     /// The address takes these methods.
     OtherMethods(HeaderValue),
+    /// It could be read as something that has another door.
+    TwoReadings,
 }
 
 impl AllServed {
+    /// Adds a route with the paths that it covers.
+    pub(super) fn add(&mut self, pattern: &Pattern, served: Served) {
+        let number = self.list.len();
+        self.router.add(pattern, served.conditions.rank(), number);
+        self.readings.add(pattern, &served);
+        self.list.push(served);
+    }
+
     /// Returns the route that covers a request.
     ///
     /// # Errors
@@ -52,10 +67,17 @@ impl AllServed {
                 .get(number)
                 .is_some_and(|served| served.conditions.take(&request.method) && covers(served))
         });
-        let served = found.and_then(|number| self.list.get(number));
-        served
-            .filter(|served| served.takes(&request.method))
-            .ok_or_else(|| self.nobody(request, authority))
+        let found = found.and_then(|number| Some((number, self.list.get(number)?)));
+        let (number, served) = found
+            .filter(|(_, served)| served.takes(&request.method))
+            .ok_or_else(|| self.nobody(request, authority))?;
+        if self
+            .readings
+            .lead_past_a_door((&self.list, number), request, authority)
+        {
+            return Err(Nobody::TwoReadings);
+        }
+        Ok(served)
     }
 
     fn covers(&self, served: &Served, request: &Parts, authority: &HeaderValue) -> bool {

@@ -226,7 +226,7 @@ impl Flowing {
         self.left = left;
         if let Some(trailers) = frame.trailers_mut() {
             self.options.strip_trailers(trailers);
-            self.personal.strip(trailers, false);
+            self.personal.strip_trailers(trailers);
         }
         self.progress.pieces.fetch_add(1, Ordering::Relaxed);
         let has_ended = self.body.as_ref().is_some_and(Body::is_end_stream);

@@ -42,4 +42,5 @@ mod seen;
 mod sharing;
 mod sink;
 mod streams;
+mod two_readings;
 mod uploads;

@@ -6,12 +6,12 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use evenkeel::{Facts, KeyParts, Mono, Skipped, Wall, http::Shelved};
-use evenkeel_http::decision::{Decision, Unusable};
 use http::{HeaderMap, StatusCode};
 
 use super::{
     app::App,
     data::{self, Fnv},
+    looked::skipped,
     purging::Place,
     route::Route,
     whole::Reply,
@@ -161,7 +161,9 @@ impl App {
             observed: Some(copy.observed_wall()),
             age: copy.age(now),
             limit: cache.and_then(|cache| cache.limit_of(copy)),
-            not_servable: decision.map_or(Some(Skipped::NoSnapshot.as_str()), why_not),
+            not_servable: decision
+                .map_or(Some(Skipped::NoSnapshot), skipped)
+                .map(Skipped::as_str),
             expired: copy.facts().expired,
             headers: copy.headers(0),
             body: copy.body().clone(),
@@ -222,23 +224,4 @@ impl Behind {
         }
         format!("{}\n{:04}", self.key, self.copies)
     }
-}
-
-fn why_not(decision: Decision) -> Option<&'static str> {
-    let why = match decision {
-        Decision::Refuse(Unusable::TooOld | Unusable::NoLimit) => Skipped::TooOld,
-        Decision::Refuse(Unusable::UnknownAge) => Skipped::UnknownAge,
-        Decision::Refuse(_) => Skipped::Forbidden,
-        Decision::Fresh
-        | Decision::StaleAccepted
-        | Decision::StaleWhileRevalidating
-        | Decision::FreshOnError
-        | Decision::StaleOnError
-        | Decision::Validate(_)
-        | Decision::Fetch(_)
-        | Decision::OnlyIfCached
-        | Decision::Answer
-        | Decision::ErrorAnswer(_) => return None,
-    };
-    Some(why.as_str())
 }

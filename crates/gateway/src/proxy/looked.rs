@@ -15,6 +15,26 @@ use super::{
     alternate::Asking, cached::Cached, exchange::Exchange, route::Route, trouble::Trouble, whole::Reply,
 };
 
+/// Returns why a decision gives no copy, in the word for a rung that is not used.
+pub(super) const fn skipped(decision: Decision) -> Option<Skipped> {
+    match decision {
+        Decision::Refuse(Unusable::TooOld | Unusable::NoLimit) => Some(Skipped::TooOld),
+        Decision::Refuse(Unusable::UnknownAge) => Some(Skipped::UnknownAge),
+        Decision::Refuse(Unusable::NoSnapshot) => Some(Skipped::NoSnapshot),
+        Decision::Refuse(_) => Some(Skipped::Forbidden),
+        Decision::Fresh
+        | Decision::StaleAccepted
+        | Decision::StaleWhileRevalidating
+        | Decision::FreshOnError
+        | Decision::StaleOnError
+        | Decision::Validate(_)
+        | Decision::Fetch(_)
+        | Decision::OnlyIfCached
+        | Decision::Answer
+        | Decision::ErrorAnswer(_) => None,
+    }
+}
+
 impl Exchange {
     /// Notes what the store of snapshots has for this call, before it is made: one look, beside the writing of a snapshot
     /// that a healthy call of such a route ends in.
@@ -52,22 +72,10 @@ impl Exchange {
     fn would_serve(&self, cache: &HttpCache, cached: &Cached) -> Result<Duration, Skipped> {
         let now = self.route.engine.now().mono;
         let age = cached.looked.chosen().ok_or(Skipped::NoSnapshot)?.age(now);
-        match cache.decide(&cached.looked, now, Origin::NoAnswer) {
-            Decision::Refuse(Unusable::TooOld | Unusable::NoLimit) => Err(Skipped::TooOld),
-            Decision::Refuse(Unusable::UnknownAge) => Err(Skipped::UnknownAge),
-            Decision::Refuse(Unusable::NoSnapshot) => Err(Skipped::NoSnapshot),
-            Decision::Refuse(_) => Err(Skipped::Forbidden),
+        match skipped(cache.decide(&cached.looked, now, Origin::NoAnswer)) {
+            Some(why) => Err(why),
             // After a failure there is nothing else to decide than whether the copy is given.
-            Decision::Fresh
-            | Decision::StaleAccepted
-            | Decision::StaleWhileRevalidating
-            | Decision::FreshOnError
-            | Decision::StaleOnError
-            | Decision::Validate(_)
-            | Decision::Fetch(_)
-            | Decision::OnlyIfCached
-            | Decision::Answer
-            | Decision::ErrorAnswer(_) => age.ok_or(Skipped::UnknownAge),
+            None => age.ok_or(Skipped::UnknownAge),
         }
     }
 

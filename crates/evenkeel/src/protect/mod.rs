@@ -141,8 +141,8 @@ impl<E: std::error::Error + 'static> std::error::Error for Unavailable<E> {
 ///     .build()?;
 ///
 /// let asked = |token: &'static str| door.decide(move |_call| async move { ask(token) });
-/// assert_eq!(asked("ana's").await, Decided::Allow("ana"));
-/// assert_eq!(asked("nobody's").await, Decided::Deny(401));
+/// assert!(matches!(asked("ana's").await, Decided::Allow("ana")));
+/// assert!(matches!(asked("nobody's").await, Decided::Deny(401)));
 /// let Decided::Unavailable(nobody) = asked("slow").await else { panic!() };
 /// assert_eq!(nobody.reason, Reason::DependencyFailed);
 ///

@@ -525,8 +525,9 @@ impl<T, E, S> Read<T, E, S> {
     ///     .build()?;
     /// let arrived = engine.now().mono;
     /// clock.advance(Duration::from_millis(900)); // a protect step, say
-    /// let left = guard.arrived_at(arrived).call((), "42", |call| async move { Ok(call.remaining().as_millis() as u32) });
-    /// assert_eq!(*left.await?, 100);
+    /// let arrived = guard.arrived_at(arrived);
+    /// let left = arrived.call((), "42", |call| async move { Ok(call.remaining().as_millis() as u32) }).await?;
+    /// assert_eq!(*left, 100);
     /// # Ok(()) }
     /// ```
     #[must_use]

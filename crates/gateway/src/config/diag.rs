@@ -149,6 +149,24 @@ impl Diagnostics {
             .map(|secret| secret.label.as_str())
     }
 
+    /// Adds a problem of a kind, or a warning, at a span: what was seen, what is allowed, how to mend it.
+    pub(super) fn lint(
+        &mut self,
+        code: &'static str,
+        place: &str,
+        span: Range<usize>,
+        [seen, allowed, mend]: [&str; 3],
+    ) {
+        let problem = Problem {
+            code,
+            place: place.to_owned(),
+            seen: seen.to_owned(),
+            allowed: allowed.to_owned(),
+            mend: mend.to_owned(),
+        };
+        self.add(problem, Some(span));
+    }
+
     /// Adds a problem, with the bytes of the files that it is about. What it tells of a secret is left out.
     pub(super) fn add(&mut self, mut problem: Problem, span: Option<Range<usize>>) {
         for secret in &self.secrets {

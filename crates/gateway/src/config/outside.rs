@@ -10,7 +10,6 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use evenkeel_core::Problem;
 use toml::{
     Spanned,
     de::{DeTable, DeValue},
@@ -194,16 +193,8 @@ impl Outside<'_> {
         allowed: &str,
         mend: &str,
     ) {
-        self.diagnostics.add(
-            Problem {
-                code,
-                place: place.to_owned(),
-                seen: seen.to_owned(),
-                allowed: allowed.to_owned(),
-                mend: mend.to_owned(),
-            },
-            Some(span.clone()),
-        );
+        self.diagnostics
+            .lint(code, place, span.clone(), [seen, allowed, mend]);
     }
 
     const fn moved(&self, span: &Range<usize>) -> Range<usize> {

@@ -4,7 +4,7 @@
 
 use std::{ops::Range, time::Duration};
 
-use evenkeel_core::{Problem, Problems, codes};
+use evenkeel_core::{Problems, codes};
 use toml::{
     Spanned,
     de::{DeTable, DeValue},
@@ -47,16 +47,7 @@ impl Reader<'_> {
         allowed: &str,
         mend: &str,
     ) {
-        self.diagnostics.add(
-            Problem {
-                code,
-                place: place.to_owned(),
-                seen: seen.to_owned(),
-                allowed: allowed.to_owned(),
-                mend: mend.to_owned(),
-            },
-            Some(span),
-        );
+        self.diagnostics.lint(code, place, span, [seen, allowed, mend]);
     }
 
     /// Opens a table at `place`, of which only `keys` are known. `None`, and a problem, if it is no table.
